@@ -33,7 +33,6 @@ sys.path[:0] = [str(HERE.parent / "e2e"), str(HERE.parents[1] / "tools")]
 # pylint: disable=wrong-import-position
 from bed import BUILD, Bed, BedError    # noqa: E402
 from guest import BRIDGE, pass_bridge   # noqa: E402
-from dom0_image import Cpio             # noqa: E402
 
 FLIGHT = "standalone"
 NVME = "0000:00:01.0"
@@ -158,6 +157,7 @@ class Host:
         xen_args = job.runvars.get("xen_boot_append", "").split()
         dom0_args = job.runvars.get("linux_boot_append", "").split()
         self.bed = Bed(f"osstest-{job.name}", xl=True,
+                       files={"guest/guest.img": hostile_guest()},
                        xen_args=[*xen_args, *kw.pop("xen_args", ())],
                        dom0_args=[*dom0_args, *kw.pop("dom0_args", ())], **kw)
         self.dir = tempfile.mkdtemp(prefix="osstest-")
@@ -177,7 +177,6 @@ class Host:
         shutil.rmtree(self.dir)
 
     def boot(self):
-        self.bed.initrd = str(initrd())
         self.bed.boot()
         self.bed.run(f"mkdir -p {COMMANDS}")
         for name, text in self.commands.items():
@@ -220,22 +219,12 @@ class Host:
                             check=False)
 
 
-def initrd():
-    """dom0's, and in /guest the guest without an operating system."""
-    out = BUILD / "osstest/dom0.cpio"
-    parts = [BUILD / "dom0/xl.cpio", BUILD / "guests/guest.img"]
-    for p in parts:
-        if not p.is_file():
-            raise BedError(f"no {p}: run 'make dom0-image guests'")
-    if not out.exists() or \
-            out.stat().st_mtime < max(p.stat().st_mtime for p in parts):
-        more = Cpio()
-        more.add("guest/guest.img", 0o100644, parts[1].read_bytes())
-        first = parts[0].read_bytes()
-        tmp = out.with_suffix(".tmp")
-        tmp.write_bytes(first + bytes(-len(first) % 4) + more.end())
-        tmp.rename(out)
-    return out
+def hostile_guest():
+    """The guest without an operating system."""
+    path = BUILD / "guests/guest.img"
+    if not path.is_file():
+        raise BedError(f"no {path}: run 'make guests'")
+    return path.read_bytes()
 
 
 def images(where, config):
