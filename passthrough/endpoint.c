@@ -174,9 +174,12 @@ int pvi_endpoints_refresh(struct pvi_domain *pd)
 {
     struct pvi_endpoint *ep;
     unsigned int i;
-    int rc = 0;
+    int rc;
 
     ASSERT(spin_is_locked(&pd->lock));
+
+    /* What is pending is completed first, as when an endpoint is detached. */
+    rc = pvi_fq_flush(pd, PVI_CAUSE_DETACH);
 
     list_for_each_entry ( ep, &pd->endpoints, list )
         for ( i = 0; !rc && !ep->ctx && i < ep->nr_streams; i++ )

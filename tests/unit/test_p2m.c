@@ -301,6 +301,33 @@ static void lazy_removal(void **state)
     check_counters();
 }
 
+/* A change of bypass leaves nothing pending, in the p2m and in contexts. */
+static void bypass_completes(void **state)
+{
+    unsigned int refs;
+
+    enter(5);
+    assert_true(reaches(0x10, 5, ram + 5));
+    assert_int_equal(attach(1, 0x11, 0), VIOMMU_S_OK);
+    assert_int_equal(map(1, 0x8000, 0x1000, 0x6000, RW), VIOMMU_S_OK);
+    assert_true(reaches(0x11, 8, ram + 6));
+    refs = fake_refs - 1;
+    set(5, NULL, 0);
+    assert_int_equal(unmap(1, 0x8000, 0x1000), VIOMMU_S_OK);
+    assert_true(reaches(0x10, 5, ram + 5)); /* the window */
+    assert_true(reaches(0x11, 8, ram + 6));
+
+    mmio_write(0x124, 0, 0);
+    assert_false(pvi_fq_pending(pd));
+    fake_advance(PVI_FQ_AGE); /* the timer releases, too */
+    assert_int_equal(fake_refs, refs);
+    assert_int_equal(dma(0x10, 0x5000, true, NULL), EVT_F_TRANSLATION);
+    assert_int_equal(dma(0x11, 0x8000, true, NULL), EVT_F_TRANSLATION);
+    mmio_write(0x124, 1, 0);
+    assert_int_equal(dma(0x10, 0x5000, true, NULL), EVT_F_TRANSLATION);
+    check_counters();
+}
+
 /* A block of 1G is too much to be pinned: its removal waits. */
 static void block_1g(void **state)
 {
@@ -690,6 +717,7 @@ int main(void)
         T(strict_removal), T(batches), T(building), T(building_many),
         T(changes_in_place),
         L(changes_in_place), T(unused), L(unused), L(lazy_removal),
+        L(bypass_completes),
         T(freed_late), L(freed_late), T(block_1g), L(block_1g), T(change_hangs), T(many), L(many), L(strict_switch),
         T(fails_closed), L(fails_closed), T(revoke_grant), L(revoke_grant),
         T(revoke_foreign), L(revoke_foreign), L(revoke_unmapped), T(foreign_limit),

@@ -380,6 +380,35 @@ static void lazy_overlap(void **state)
     check_counters();
 }
 
+/* However many ranges a slice has: a few commands, or one for the whole VMID. */
+static void few_commands(void **state)
+{
+    unsigned int i, n, before;
+
+    assert_int_equal(attach(1, 0x10, 0), VIOMMU_S_OK);
+    for ( n = 1; n <= 30; n++ )
+    {
+        for ( i = 0; i < n; i++ )
+        {
+            assert_int_equal(map(1, i << 16, 0x1000, i << 14, RW), VIOMMU_S_OK);
+            assert_int_equal(dma(0x10, i << 16, true, NULL), 0);
+        }
+        before = tlbis();
+        for ( i = 0; i < n; i++ )
+        {
+            struct viommu_req_unmap r = unmap_req(1, i << 16, 0x1000);
+
+            post(&r, sizeof(r), 4);
+        }
+        kick();
+        assert_int_equal(tlbis() - before, n <= PVI_TLBI_RANGES_MAX ? n : 1);
+        for ( i = 0; i < n; i++ )
+            assert_int_equal(dma(0x10, i << 16, true, NULL),
+                             EVT_F_TRANSLATION);
+    }
+    check_counters();
+}
+
 static void lazy_count(void **state)
 {
     unsigned int i;
@@ -974,6 +1003,7 @@ int main(void)
         T(bad_requests), L(bad_requests), T(probe),
         T(one_sync_per_kick), T(one_sync_for_many_slices), T(mixed_kicks),
         T(strict_is_final), L(lazy_window), L(lazy_overlap), L(lazy_count),
+        T(few_commands),
         L(early), L(early_not_done), L(early_fails),
         L(lazy_pages), T(detach_flushes), L(detach_flushes), T(fails_closed),
         T(huge_again), L(huge_again), T(huge_over_table), T(huge_no_memory),
