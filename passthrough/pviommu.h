@@ -518,8 +518,8 @@ struct pvi_endpoint *pvi_endpoint_find(struct pvi_domain *pd, uint32_t epid);
 int __must_check pvi_endpoint_attach(struct pvi_endpoint *ep,
                                      struct pvi_context *ctx);
 /*
- * The bypass configuration has changed: complete what is pending, then move what
- * nobody has attached.  With pd->lock held.  Errors as pvi_fq_flush(),
+ * The bypass configuration has changed: complete what is pending, then move
+ * what nobody has attached.  With pd->lock held.  Errors as pvi_fq_flush(),
  * pvi_stream_set() and smmu_strtab_fill(); some may have changed then.
  */
 int pvi_endpoints_refresh(struct pvi_domain *pd);
