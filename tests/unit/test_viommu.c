@@ -792,6 +792,43 @@ static void pool_exhausted(void **state)
 }
 
 /* A reset puts all back, however much there is. */
+static unsigned int pool_free(void)
+{
+    struct page_info *pg;
+    unsigned int n = 0;
+
+    page_list_for_each ( pg, &dom.arch.paging.p2m_freelist )
+        n++;
+
+    return n;
+}
+
+/*
+ * A mapping of 4K takes its entry of 8 bytes and its share of table pages:
+ * nothing of Xen's heap, nothing else of the pool.
+ */
+static void memory_of_a_mapping(void **state)
+{
+    const unsigned int n = 60 * 512;
+    long heap;
+    unsigned int i, tables;
+
+    assert_int_equal(attach(1, 0x10, 0), VIOMMU_S_OK);
+    heap = fake_allocs;
+    tables = pool_free();
+    /* Single pages, never two that could be one block's. */
+    for ( i = 0; i < n; i++ )
+        assert_int_equal(map(1, 0x40000000UL + ((uint64_t)i << 12), 0x1000,
+                             (i * 7919UL % 4096) << 12, RW), VIOMMU_S_OK);
+    tables -= pool_free();
+    print_message("%u mappings of 4K: %u table pages, %u.%02u bytes each\n", n,
+                  tables, tables * 4096 / n, tables * 4096 % n * 100 / n);
+    assert_int_equal(fake_allocs, heap);
+    /* 60 of level 3, and one of each level above. */
+    assert_in_range(tables, n / 512, n / 512 + 2);
+    assert_int_equal(detach(1, 0x10), VIOMMU_S_OK);
+}
+
 static void reset(void **state)
 {
     unsigned int i;
@@ -1003,7 +1040,7 @@ int main(void)
         T(bad_requests), L(bad_requests), T(probe),
         T(one_sync_per_kick), T(one_sync_for_many_slices), T(mixed_kicks),
         T(strict_is_final), L(lazy_window), L(lazy_overlap), L(lazy_count),
-        T(few_commands),
+        T(few_commands), T(memory_of_a_mapping), L(memory_of_a_mapping),
         L(early), L(early_not_done), L(early_fails),
         L(lazy_pages), T(detach_flushes), L(detach_flushes), T(fails_closed),
         T(huge_again), L(huge_again), T(huge_over_table), T(huge_no_memory),
