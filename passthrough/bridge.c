@@ -12,6 +12,7 @@
  * of whole buses share one level 2 table (smmu_strtab_fill()).
  */
 
+#include <xen/bitmap.h>
 #include <xen/lib.h>
 #include <xen/sched.h>
 #include <xen/xmalloc.h>
@@ -308,6 +309,21 @@ bool pvi_bridge_has(struct pvi_domain *pd, uint32_t epid)
     return bridge_of(pd, epid);
 }
 
+/* Is there room for an endpoint on this bus?  See PVI_BRIDGE_BUSES. */
+static bool has_room(const struct pvi_bridge *b, uint32_t epid)
+{
+    DECLARE_BITMAP(buses, 256) = {};
+    const struct pvi_endpoint *ep;
+    unsigned int n = 1;
+
+    __set_bit((epid - b->id) >> 8, buses);
+    list_for_each_entry ( ep, &b->pd->endpoints, list )
+        if ( ep->bridge == b )
+            n += !__test_and_set_bit((ep->epid - b->id) >> 8, buses);
+
+    return n <= PVI_BRIDGE_BUSES;
+}
+
 struct pvi_endpoint *pvi_bridge_endpoint(struct pvi_domain *pd, uint32_t epid,
                                          int *rc)
 {
@@ -319,6 +335,9 @@ struct pvi_endpoint *pvi_bridge_endpoint(struct pvi_domain *pd, uint32_t epid,
 
     *rc = -ENODEV;
     if ( !b )
+        return NULL;
+    *rc = -ENOSPC;
+    if ( !has_room(b, epid) )
         return NULL;
 
     *rc = pvi_map_rid(b->node, epid - b->id, &desc);

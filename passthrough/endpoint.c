@@ -42,6 +42,8 @@ static struct pvi_stream *stream_get(struct pvi_domain *pd,
 {
     struct pvi_stream *s, *new = xzalloc(struct pvi_stream);
 
+    BUILD_BUG_ON(offsetof(struct pvi_stream, sid));
+
     /* What a DETACH will need; given back below if the stream has it. */
     *rc = pvi_att_reserve(&pd->dflt, smmu);
     if ( *rc )
@@ -255,12 +257,16 @@ int pvi_endpoint_add_locked(struct pvi_domain *pd,
         /* A tree may name one twice; it is one stream. */
         if ( has_stream(ep, desc->s[i].smmu, desc->s[i].sid) )
             continue;
-        rc = smmu_strtab_reserve(desc->s[i].smmu, desc->s[i].sid, &syncs);
-        if ( rc )
-            break;
         s = stream_get(pd, desc->s[i].smmu, desc->s[i].sid, desc->epid, &rc);
         if ( rc )
             break;
+        /* With an owner: until then smmu_strtab_fill() may take it away. */
+        rc = smmu_strtab_reserve(desc->s[i].smmu, desc->s[i].sid, &syncs);
+        if ( rc )
+        {
+            stream_drop(s);
+            break;
+        }
         ep->streams[ep->nr_streams++] = s;
         /*
          * A device that comes back is where the guest had attached it, unless

@@ -57,6 +57,11 @@
 /* Endpoints of one domain: 4 full buses; 400 bytes each in Xen's heap. */
 #define PVI_MAX_ENDPOINTS   1024
 /*
+ * Buses of a guest's bridge on which endpoints are attached at the same time: a
+ * change of bypass writes 256 stream table entries for each in one go.
+ */
+#define PVI_BRIDGE_BUSES    32
+/*
  * Above this many commands a flush invalidates the VMID instead: refilling a
  * TLB costs about as much as the SMMU needs for 16 to 32 commands.
  */
@@ -253,10 +258,10 @@ enum pvi_ep_kind { PVI_EP_PCI, PVI_EP_DT, PVI_EP_BRIDGE };
 
 /* A stream in front of an SMMU; several endpoints may share it. */
 struct pvi_stream {
-    struct smmu_device *smmu;
-    uint32_t sid;
-    struct pvi_domain *pd;
+    uint32_t sid;               /* first: smmu_device.streams */
     uint32_t epid;              /* of the first endpoint, for faults */
+    struct smmu_device *smmu;
+    struct pvi_domain *pd;
     unsigned int users;         /* endpoints */
     unsigned int attached;      /* of which attached by the guest */
     struct pvi_context *ctx;    /* what the entry says */

@@ -123,7 +123,7 @@ struct smmu_strtab {
     uint64_t *base;             /* level 1 descriptors, or linear STEs */
     unsigned long *shared;      /* by level 1 index: of smmu_strtab_fill() */
     unsigned int nr_l1;
-    spinlock_t lock;            /* level 2 allocation */
+    spinlock_t lock;            /* level 1; then streams_lock */
 };
 
 /* All counters only grow; they are exact, each event counts once. */
@@ -162,7 +162,7 @@ struct smmu_device {
     unsigned long *vmids;
 
     spinlock_t streams_lock;    /* streams and the endpoints they name */
-    struct radix_tree_root streams;
+    struct radix_tree_root streams;     /* each begins with its StreamID */
 
     struct smmu_stats stats;
 };
@@ -316,7 +316,7 @@ static inline uint64_t *smmu_l2(const struct smmu_strtab *st, unsigned int i)
 }
 
 /*
- * Make room for @sid.  0, -ERANGE (beyond the table), -ENOMEM, -ETIMEDOUT;
+ * Make room for @sid, which has an owner (smmu_device.streams).  0, -ERANGE (beyond the table), -ENOMEM, -ETIMEDOUT;
  * @syncs counts the syncs issued.
  */
 int __must_check smmu_strtab_reserve(struct smmu_device *smmu, uint32_t sid,
@@ -342,8 +342,8 @@ int __must_check smmu_ste_s2(struct smmu_device *smmu, uint32_t sid,
 /*
  * smmu_ste_record - record faults of a stream, or don't; that is all it changes
  *
- * Without a lock and whoever owns the stream: an entry that is written at the
- * same time is at most recorded again.  0, or as smmu_strtab_reserve().
+ * Without a lock of the owner's, whoever that is: an entry that is written at
+ * the same time is at most recorded again.  0, or as smmu_strtab_reserve().
  */
 int __must_check smmu_ste_record(struct smmu_device *smmu, uint32_t sid,
                                  bool on, unsigned int *syncs);
@@ -352,6 +352,7 @@ int __must_check smmu_ste_record(struct smmu_device *smmu, uint32_t sid,
  * smmu_strtab_fill - what streams without an owner do
  *
  * @first, @nr: StreamIDs; those in smmu_device.streams keep their entries.
+ *         Level 2 tables of whole buses without any of those are freed.
  * @cfg: how they translate, or NULL: they reach nothing.
  * @new: with @cfg, a table from smmu_l2_alloc(), to be shared by whole buses
  *       (2^split streams); @old: that of the last call, or NULL.

@@ -166,13 +166,13 @@ static int ste_sync(struct smmu_device *smmu, uint32_t sid, bool l1,
     return rc ?: smmu_batch_sync(&b);
 }
 
-int smmu_strtab_reserve(struct smmu_device *smmu, uint32_t sid,
-                        unsigned int *syncs)
+static int reserve(struct smmu_device *smmu, uint32_t sid, unsigned int *syncs)
 {
     struct smmu_strtab *st = &smmu->strtab;
     unsigned int i = sid >> st->split;
-    uint64_t *old;
-    int rc = 0;
+    uint64_t *old, *l2;
+
+    ASSERT(spin_is_locked(&st->lock));
 
     if ( smmu->sid_bits < 32 && (sid >> smmu->sid_bits) )
         return -ERANGE;
@@ -180,25 +180,32 @@ int smmu_strtab_reserve(struct smmu_device *smmu, uint32_t sid,
     if ( !st->two_level )
         return 0;
 
-    spin_lock(&st->lock);
     old = smmu_l2(st, i);
-    if ( !old || test_bit(i, st->shared) )
-    {
-        uint64_t *l2 = smmu_l2_alloc(smmu);
+    if ( old && !test_bit(i, st->shared) )
+        return 0;
 
-        if ( l2 )
-        {
-            /* The same entries, but its own from now on. */
-            if ( old )
-                l2_copy(smmu, l2, old);
-            l1_write(smmu, i, l2);
-            __clear_bit(i, st->shared);
-            /* An SMMU may remember what the descriptor was (3.21.3). */
-            rc = ste_sync(smmu, sid, true, syncs);
-        }
-        else
-            rc = -ENOMEM;
-    }
+    l2 = smmu_l2_alloc(smmu);
+    if ( !l2 )
+        return -ENOMEM;
+
+    /* The same entries, but its own from now on. */
+    if ( old )
+        l2_copy(smmu, l2, old);
+    l1_write(smmu, i, l2);
+    __clear_bit(i, st->shared);
+
+    /* An SMMU may remember what the descriptor was (3.21.3). */
+    return ste_sync(smmu, sid, true, syncs);
+}
+
+int smmu_strtab_reserve(struct smmu_device *smmu, uint32_t sid,
+                        unsigned int *syncs)
+{
+    struct smmu_strtab *st = &smmu->strtab;
+    int rc;
+
+    spin_lock(&st->lock);
+    rc = reserve(smmu, sid, syncs);
     spin_unlock(&st->lock);
 
     return rc;
@@ -298,11 +305,18 @@ int smmu_ste_record(struct smmu_device *smmu, uint32_t sid, bool on,
                     unsigned int *syncs)
 {
     static const uint64_t abort = STE0_V | STE0_CFG_ABORT;
+    struct smmu_strtab *st = &smmu->strtab;
     uint64_t *ste, *p, from, to, w0;
-    int rc = smmu_strtab_reserve(smmu, sid, syncs);
+    int rc;
 
+    /* The table of a stream without an owner stays only as long as this. */
+    spin_lock(&st->lock);
+    rc = reserve(smmu, sid, syncs);
     if ( rc )
+    {
+        spin_unlock(&st->lock);
         return rc;
+    }
     ste = ste_ptr(smmu, sid);
 
     /*
@@ -325,16 +339,15 @@ int smmu_ste_record(struct smmu_device *smmu, uint32_t sid, bool on,
             from = w0;
             to = on ? 0 : abort;
             if ( from != (on ? abort : 0) )
-                return 0;
+                to = from;
         }
-        if ( to == from )
-            return 0;
-    } while ( cmpxchg(p, from, to) != from );
+    } while ( to != from && cmpxchg(p, from, to) != from );
 
-    if ( !(smmu->flags & SMMU_F_COHERENT) )
+    if ( to != from && !(smmu->flags & SMMU_F_COHERENT) )
         clean_dcache_va_range(p, sizeof(*p));
+    spin_unlock(&st->lock);
 
-    return ste_sync(smmu, sid, false, syncs);
+    return to == from ? 0 : ste_sync(smmu, sid, false, syncs);
 }
 
 /* Make the SMMU forget all entries and descriptors, and wait for that. */
@@ -353,15 +366,27 @@ static int cfgi_all(struct smmu_device *smmu, unsigned int *syncs)
     return rc ?: smmu_batch_sync(&b);
 }
 
-static bool has_owner(struct smmu_device *smmu, uint32_t sid)
+/* The first stream with an owner from @sid on, or ~0UL. */
+static uint64_t next_owner(struct smmu_device *smmu, uint32_t sid)
 {
-    bool found;
+    uint64_t found = ~0UL;
+    void *stream;
 
     spin_lock(&smmu->streams_lock);
-    found = radix_tree_lookup(&smmu->streams, sid);
+    if ( radix_tree_gang_lookup(&smmu->streams, &stream, sid, 1) )
+        found = *(const uint32_t *)stream;
     spin_unlock(&smmu->streams_lock);
 
     return found;
+}
+
+/* No table, one that is shared, or one that no owner's stream needs. */
+static bool bus_is_free(struct smmu_device *smmu, unsigned int i)
+{
+    const struct smmu_strtab *st = &smmu->strtab;
+
+    return !smmu_l2(st, i) || test_bit(i, st->shared) ||
+           next_owner(smmu, i << st->split) >> st->split != i;
 }
 
 /*
@@ -374,7 +399,7 @@ static unsigned int fill_words(struct smmu_device *smmu, uint32_t first,
 {
     const struct smmu_strtab *st = &smmu->strtab;
     unsigned int nr = 0, i;
-    uint64_t sid;
+    uint64_t sid, owner = next_owner(smmu, first);
 
     for ( sid = first; sid <= last; sid++ )
     {
@@ -384,7 +409,9 @@ static unsigned int fill_words(struct smmu_device *smmu, uint32_t first,
             sid |= (1U << st->split) - 1;
             continue;
         }
-        if ( has_owner(smmu, sid) )
+        if ( owner < sid )
+            owner = next_owner(smmu, sid);
+        if ( owner == sid )
             continue;
         for ( i = from; i < to; i++ )
             strtab_write(smmu, ste_ptr(smmu, sid) + i, w[i]);
@@ -402,6 +429,8 @@ int smmu_strtab_fill(struct smmu_device *smmu, uint32_t first, uint32_t nr,
     struct smmu_strtab *st = &smmu->strtab;
     uint64_t w[STE_WORDS], last = (uint64_t)first + nr - 1;
     unsigned int i, l;
+    PAGE_LIST_HEAD(gone);
+    struct page_info *pg;
     int rc = 0;
 
     if ( last >> smmu->sid_bits )
@@ -439,8 +468,12 @@ int smmu_strtab_fill(struct smmu_device *smmu, uint32_t first, uint32_t nr,
         spin_lock(&st->lock);
         for ( i = begin; i < end; i++ )
         {
-            if ( smmu_l2(st, i) && !test_bit(i, st->shared) )
+            uint64_t *l2 = smmu_l2(st, i);
+
+            if ( !bus_is_free(smmu, i) )
                 continue;
+            if ( l2 && !test_bit(i, st->shared) )
+                page_list_add_tail(virt_to_page(l2), &gone);
             l1_write(smmu, i, cfg ? new : NULL);
             if ( cfg )
                 __set_bit(i, st->shared);
@@ -464,7 +497,16 @@ int smmu_strtab_fill(struct smmu_device *smmu, uint32_t first, uint32_t nr,
         fill_words(smmu, first, last, w, 0, 1);
     }
 
-    return cfgi_all(smmu, syncs);
+    rc = cfgi_all(smmu, syncs);
+    if ( rc )
+        /* It may read the tables in @gone: they are kept, named by nothing. */
+        return rc;
+
+    /* No descriptor names them, and a sync has completed since. */
+    while ( (pg = page_list_remove_head(&gone)) )
+        smmu_l2_free(smmu, page_to_virt(pg));
+
+    return 0;
 }
 
 int smmu_vmid_alloc(struct smmu_device *smmu)

@@ -770,6 +770,23 @@ int radix_tree_insert(struct radix_tree_root *r, unsigned long key, void *item)
     return 0;
 }
 
+unsigned int radix_tree_gang_lookup(struct radix_tree_root *r, void **results,
+                                    unsigned long first, unsigned int max)
+{
+    unsigned int i, best = r->nr;
+
+    ASSERT(max == 1);
+    for ( i = 0; i < r->nr; i++ )
+        if ( r->e[i].key >= first &&
+             (best == r->nr || r->e[i].key < r->e[best].key) )
+            best = i;
+    if ( best == r->nr )
+        return 0;
+    *results = r->e[best].item;
+
+    return 1;
+}
+
 void *radix_tree_delete(struct radix_tree_root *r, unsigned long key)
 {
     unsigned int i;

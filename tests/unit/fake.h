@@ -75,6 +75,7 @@ typedef uint16_t domid_t;
 #define GB(n)           ((uint64_t)(n) << 30)
 #define BITS_PER_LONG   64
 #define BITS_TO_LONGS(n) DIV_ROUND_UP(n, BITS_PER_LONG)
+#define DECLARE_BITMAP(name, n) unsigned long name[BITS_TO_LONGS(n)]
 
 void fake_panic(const char *file, int line, const char *what)
     __attribute__((__noreturn__));
@@ -263,6 +264,13 @@ static inline void __set_bit(unsigned int n, unsigned long *a)
 static inline void __clear_bit(unsigned int n, unsigned long *a)
 {
     a[n / 64] &= ~(1UL << (n % 64));
+}
+static inline int __test_and_set_bit(unsigned int n, unsigned long *a)
+{
+    unsigned long old = a[n / 64];
+
+    a[n / 64] |= 1UL << (n % 64);
+    return (old >> (n % 64)) & 1;
 }
 #define set_bit(n, a)   __set_bit(n, a)
 #define clear_bit(n, a) __clear_bit(n, a)
@@ -496,6 +504,8 @@ struct radix_tree_root {
 void radix_tree_init(struct radix_tree_root *r);
 void *radix_tree_lookup(struct radix_tree_root *r, unsigned long key);
 int radix_tree_insert(struct radix_tree_root *r, unsigned long key, void *item);
+unsigned int radix_tree_gang_lookup(struct radix_tree_root *r, void **results,
+                                    unsigned long first, unsigned int max);
 void *radix_tree_delete(struct radix_tree_root *r, unsigned long key);
 void radix_tree_destroy(struct radix_tree_root *r, void (*fn)(void *));
 

@@ -147,6 +147,73 @@ static void whole_bridge(void **state)
     check_counters();
 }
 
+static unsigned long xenheap(void)
+{
+    unsigned long i, n = 0;
+
+    for ( i = 0; i < FAKE_NR_PAGES; i++ )
+        n += fake_frames[i].count_info && fake_frames[i].xenheap;
+
+    return n;
+}
+
+/* Stream tables that a guest's endpoints, and its faults, have needed. */
+static void tables_given_back(void **state)
+{
+    struct smmu_device *smmu = smmu_by_node(&sw[0].node);
+    unsigned int bus, syncs = 0;
+    unsigned long before, shared;
+
+    /* Parts of a bus have tables that stay: they may be others' too. */
+    assert_int_equal(pvi_bridge_add(pd, &bridge), 0);
+    assert_int_equal(pvi_bridge_remove(pd, &bridge), 0);
+    before = xenheap();
+
+    assert_int_equal(pvi_bridge_add(pd, &bridge), 0);
+    shared = xenheap();
+    for ( bus = 0; bus < 4; bus++ )
+        assert_int_equal(attach(1, ID(0x80 + bus * 0x100), 0), VIOMMU_S_OK);
+    assert_true(xenheap() >= shared + 4);
+    mmio_write(0x124, 0, 0);
+    assert_true(xenheap() >= shared + 4);
+    /* One is needed no more. */
+    assert_int_equal(detach(1, ID(0x80)), VIOMMU_S_OK);
+    assert_int_equal(smmu_ste_record(smmu, 0x210, false, &syncs), 0);
+    mmio_write(0x124, 1, 0);
+    assert_true(xenheap() < shared + 16);
+    all(0x180, 0x2ff, 0);
+    /* Nobody's, but silent. */
+    assert_int_equal(smmu_ste_record(smmu, 0x220, false, &syncs), 0);
+    assert_int_equal(smmu_ste_record(smmu, 0x220, true, &syncs), 0);
+    pvi_count(pd, 0, syncs, PVI_CAUSE_CONFIG);
+    assert_int_equal(pvi_bridge_remove(pd, &bridge), 0);
+    assert_int_equal(xenheap(), before);
+    all(0x180, 0x67f, NOBODY);
+    check_counters();
+}
+
+/* Endpoints on so many buses at a time, and on others when some have gone. */
+static void bus_limit(void **state)
+{
+    unsigned int bus;
+
+    map_line(0, 0, 0x77, 0, 0x10000);
+    assert_int_equal(pvi_bridge_add(pd, &bridge), 0);
+    for ( bus = 1; bus <= PVI_BRIDGE_BUSES; bus++ )
+        assert_int_equal(attach(1, ID(bus << 8), 0), VIOMMU_S_OK);
+    assert_int_equal(attach(1, ID(bus << 8), 0), VIOMMU_S_NOMEM);
+    assert_int_equal(attach(1, ID(0x108), 0), VIOMMU_S_OK);
+    assert_int_equal(detach(1, ID(0x100)), VIOMMU_S_OK);
+    assert_int_equal(attach(1, ID(bus << 8), 0), VIOMMU_S_NOMEM);
+    assert_int_equal(detach(1, ID(0x108)), VIOMMU_S_OK);
+    assert_int_equal(attach(1, ID(bus << 8), 0), VIOMMU_S_OK);
+    mmio_write(0x124, 0, 0);
+    mmio_write(0x124, 1, 0);
+    all(0x101, 0x1ff, 0);
+    assert_int_equal(pvi_bridge_remove(pd, &bridge), 0);
+    check_counters();
+}
+
 /* iommu-map-mask: the functions of a device are one stream. */
 static void masked_ids(void **state)
 {
@@ -362,7 +429,7 @@ const char *__asan_default_options(void) { return "detect_leaks=0"; }
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(whole_bridge), T(masked_ids), T(unknown_ids), T(endpoint_limit),
+        T(whole_bridge), T(tables_given_back), T(bus_limit), T(masked_ids), T(unknown_ids), T(endpoint_limit),
         T(bad_maps),
         T(fault), T(cut_off), T(removed_in_a_request), T(fails_closed),
     };
