@@ -316,8 +316,8 @@ static inline uint64_t *smmu_l2(const struct smmu_strtab *st, unsigned int i)
 }
 
 /*
- * Make room for @sid, which has an owner (smmu_device.streams).  0, -ERANGE (beyond the table), -ENOMEM, -ETIMEDOUT;
- * @syncs counts the syncs issued.
+ * Make room for @sid, which has an owner (smmu_device.streams).  0, -ERANGE
+ * (beyond the table), -ENOMEM, -ETIMEDOUT; @syncs counts the syncs issued.
  */
 int __must_check smmu_strtab_reserve(struct smmu_device *smmu, uint32_t sid,
                                      unsigned int *syncs);
