@@ -117,6 +117,10 @@ boots: $(HYPERVISOR) dom0-base ## N=20: boots in a row, without a hang
 bench-xen: $(HYPERVISOR) guests ## instructions in Xen per request and per slice
 	@$(PYTHON) tests/bench/xen_cost.py requests slices
 
+.PHONY: bench-gate
+bench-gate: $(HYPERVISOR) guests ## these against tests/bench/gate.json, as make test does; ACCEPT=1 takes new figures
+	@$(PYTHON) tests/bench/gate.py $(if $(ACCEPT),--accept)
+
 .PHONY: bench-delay
 bench-delay: xen-delay dom0-base ## IOPS by how long a sync takes, strict and lazy: build/results/delay.json, delay.svg
 	@$(PYTHON) tests/bench/sync_delay.py

@@ -26,6 +26,9 @@ SYMS = BUILD / "xen/xen/xen-syms"
 PLUGIN = BUILD / "bench/insn.so"
 END = r"^(1\.\.\d+|Bail out!.*)\n"
 PROFILED = 12
+MODES = ("lazy", "strict")
+# Of the driver's counters, over the whole run.
+COMMANDS = ("kicks", "tlbi", "sync")
 
 
 def plugin():
@@ -48,7 +51,8 @@ def symbols():
 
 
 def run(part, strict):
-    """One boot: [(label, counts of that window)]."""
+    """One boot: [(label, counts of that window)], and the driver's counters
+    after it."""
     _, by_name = symbols()
     bed = Bed(f"bench-{part}-{'strict' if strict else 'lazy'}", kernel=GUEST,
               xen_args=[f"dom0-viommu=strict={strict}", "dom0_mem=2560M"],
@@ -66,10 +70,11 @@ def run(part, strict):
         if end[1].startswith("Bail") or re.search(r"^not ok", bed.console, re.M):
             raise SystemExit(f"bench: the guest failed: {bed.dir}/console.log")
         labels = re.findall(r"^# mark: (.*)$", bed.console, re.M)
+        counters = bed.counters()
     windows = [json.loads(l) for l in out.read_text().splitlines()]
     if len(windows) != len(labels):
         raise SystemExit(f"bench: {len(windows)} windows, {len(labels)} labels")
-    return [(l, w) for l, w in zip(labels, windows) if l != "-"]
+    return [(l, w) for l, w in zip(labels, windows) if l != "-"], counters
 
 
 def profile(blocks, n):
@@ -84,16 +89,18 @@ def profile(blocks, n):
 
 
 def requests():
-    rows, hot = [], {}
+    rows, hot, commands = [], {}, {}
     for strict in (1, 0):
-        for label, w in run("requests", strict):
+        windows, counters = run("requests", strict)
+        commands[MODES[strict]] = {k: counters["d0"][k] for k in COMMANDS}
+        for label, w in windows:
             what, size, batch, n = label.split()
             rows.append({"strict": strict, "request": what, "size": size,
                          "batch": int(batch), "requests": int(n),
                          "insn_per_request": round(w["xen"] / int(n), 1),
                          "slice_max": w["slice_max"]})
             if batch == "128" and size == "4K":
-                hot[f"{'strict' if strict else 'lazy'} {what}"] = \
+                hot[f"{MODES[strict]} {what}"] = \
                     [(f, round(c, 1)) for f, c in
                      profile(w["blocks"], int(n))[:PROFILED]]
     batches = sorted({r["batch"] for r in rows})
@@ -103,24 +110,24 @@ def requests():
                              for r in rows):
         line = [r["insn_per_request"] for r in rows
                 if (r["strict"], r["request"], r["size"]) == key]
-        print(f"{'strict' if key[0] else 'lazy':8}{key[1]:17}{key[2]:4}"
+        print(f"{MODES[key[0]]:8}{key[1]:17}{key[2]:4}"
               + "".join(f"{v:9.0f}" for v in line))
     for what, functions in hot.items():
         print(f"\n{what} 4K, 128 in a kick, by function:")
         for f, c in functions:
             print(f"  {c:8.1f}  {f}")
-    return {"rows": rows, "profile": hot}
+    return {"rows": rows, "profile": hot, "commands": commands}
 
 
 def slices():
     rows = []
     for strict in (1, 0):
-        for label, w in run("slices", strict):
+        for label, w in run("slices", strict)[0]:
             rows.append({"strict": strict, "request": label,
                          "insn": w["xen"], "slice_max": w["slice_max"]})
     print("\nOne request: instructions in Xen, and in its longest slice\n")
     for r in rows:
-        print(f"{'strict' if r['strict'] else 'lazy':8}{r['request']:20}"
+        print(f"{MODES[r['strict']]:8}{r['request']:20}"
               f"{r['insn']:12}{r['slice_max']:9}")
     return {"rows": rows}
 
