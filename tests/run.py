@@ -4,8 +4,8 @@
 
   run.py host          tests/unit (make -C tests/unit check), tests/bench and
                        tests/tools: what takes less than a minute
-  run.py all           these, tests/lint, tests/fuzz, tests/model, tests/e2e,
-                       tests/osstest
+  run.py all           these, tests/lint, tests/fuzz, tests/model, tests/dist,
+                       tests/e2e, tests/osstest
   run.py DIR [NAME]    the Python tests of one directory, of that name only
 """
 import os
@@ -109,7 +109,7 @@ def main(argv):
         parts += [make_check("unit")] + [python_tests(d) for d in ("bench", "tools")]
         if what == "all":
             parts += [python_tests("lint"), make_check("fuzz")]
-            parts += [python_tests(d) for d in ("model", "e2e",
+            parts += [python_tests(d) for d in ("model", "dist", "e2e",
                                                  "osstest")]
     elif (TESTS / what).is_dir():
         parts.append(python_tests(what, argv[2] if len(argv) > 2 else None))

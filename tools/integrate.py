@@ -55,6 +55,7 @@ def load_hooks(directory):
         for h in listed:
             where = f"{path}: hook '{h.get('name', '(no name)')}'"
             check_hook(where, h)
+            h["id"] = f"{path.stem}/{h['name']}"
             hooks.append(h)
     return hooks
 
@@ -136,6 +137,15 @@ class Tree:
         return all(map(match, as_list(hook.get("when")))) and \
             not any(map(match, as_list(hook.get("unless"))))
 
+    def put(self, hook):
+        """Apply HOOK if it is for this tree; of alternatives, to the file
+        that this version has."""
+        files = as_list(hook["file"])
+        hook = {**hook, "file": next(
+            (f for f in files if (self.root / f).is_file()), files[0])}
+        if self.holds(hook):
+            self.apply(hook)
+
     def apply(self, hook):
         """Apply HOOK in memory."""
         lines = self.lines(hook["file"])
@@ -211,8 +221,8 @@ class Tree:
         return changed
 
 
-def driver_files(top):
-    """path in Xen's tree -> content, of each file that is only copied."""
+def copied(top):
+    """path in Xen's tree -> path here, of each file that is only copied."""
     files = {}
     for src, dest in COPIES:
         base = top / src
@@ -221,8 +231,13 @@ def driver_files(top):
             if f.is_file() and f.suffix not in (".o", ".md") and \
                     not any(p.startswith(".") or p.endswith("~")
                             for p in rel.parts):
-                files[f"{dest}/{rel}"] = f.read_bytes()
+                files[f"{dest}/{rel}"] = f.relative_to(top)
     return files
+
+
+def driver_files(top):
+    """path in Xen's tree -> content, of each file that is only copied."""
+    return {dest: (top / f).read_bytes() for dest, f in copied(top).items()}
 
 
 def integrate(root, top=TOP):
@@ -233,12 +248,7 @@ def integrate(root, top=TOP):
                     "xen/Makefile; name the directory that has")
     tree = Tree(root)
     for hook in load_hooks(top / "xen/hooks"):
-        # Of alternatives, the file that this version has.
-        files = as_list(hook["file"])
-        hook["file"] = next((f for f in files if (root / f).is_file()),
-                            files[0])
-        if tree.holds(hook):
-            tree.apply(hook)
+        tree.put(hook)
     return tree.write(driver_files(top))
 
 
