@@ -21,7 +21,6 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import integrate                                        # noqa: E402
 import quilt                                            # noqa: E402
 import series                                           # noqa: E402
 from integrate import TOP, Error                        # noqa: E402
@@ -67,8 +66,8 @@ def identity():
     return name, rest.partition(">")[0]
 
 
-def date():
-    """Seconds since 1970 of what is to be the patches' date."""
+def seconds():
+    """The patches' date, since 1970."""
     if os.environ.get("SOURCE_DATE_EPOCH"):
         return int(os.environ["SOURCE_DATE_EPOCH"])
     done = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=TOP,
@@ -135,7 +134,7 @@ def dist(pristine, out):
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     with tempfile.TemporaryDirectory(dir=out) as tmp:
-        git = Git(Path(tmp), name, mail, date())
+        git = Git(Path(tmp), name, mail, seconds())
         final = commits(git, pristine, plan)
         series.same(final, series.integrated(pristine, TOP))
         mails(git, plan, pristine.name, (out / "git").resolve())
