@@ -133,8 +133,9 @@ class Series(unittest.TestCase):
         if not (built / "xen/xen").is_file():
             self.skipTest("no tree that 'make xen' has built")
         self.assertEqual(filecmp.cmpfiles(
-            self.want, built, content(self.want), shallow=False)[1:],
-            ([], []), "run 'make xen' first")
+            # But for what the build itself makes.
+            self.want, built, content(self.want) - {"tools/config.h.in"},
+            shallow=False)[1:], ([], []), "run 'make xen' first")
 
     def test_quilt_push(self):
         tree = Shared.copy("quilt")
