@@ -172,6 +172,7 @@ soak: $(HYPERVISOR) dom0-image guests ## tests that take long, 10 minutes each: 
 	@LIVES=20 $(PYTHON) tests/run.py e2e again_and_again
 	@$(PYTHON) tests/e2e/boots.py 20
 	@SOAK=600 $(PYTHON) tests/run.py dist builds
+	@SOAK=600 $(PYTHON) tests/run.py gitlab
 	@$(MAKE) --no-print-directory osstest-standalone
 
 .PHONY: clean
