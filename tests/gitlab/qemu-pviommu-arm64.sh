@@ -75,13 +75,15 @@ truncate -s 64M binaries/pviommu.nvme
 # Run
 #
 rm -f "$TEST_LOG"
+# A comma ends an option of QEMU's, two are one.
+dom0=$(echo "${DOM0_CMD:-}" | sed 's/,/,,/g')
 # shellcheck disable=SC2086     # of QEMU_ARGS each word is an argument
 "$QEMU" -machine virt,virtualization=on,iommu=smmuv3,gic-version=3,its=on \
     -cpu cortex-a57 -smp 2 -m 2048 -nodefaults -display none -monitor none \
     -no-reboot -serial "file:$TEST_LOG" \
     -kernel binaries/xen -append \
     "console=dtuart dom0_mem=1024M dom0_max_vcpus=2 loglvl=all $xen" \
-    -device "guest-loader,addr=0x50000000,kernel=binaries/Image,bootargs=console=hvc0 root=/dev/ram0 rdinit=/init${DOM0_CMD:+ $DOM0_CMD}" \
+    -device "guest-loader,addr=0x50000000,kernel=binaries/Image,bootargs=console=hvc0 root=/dev/ram0 rdinit=/init $dom0" \
     -device guest-loader,addr=0x58000000,initrd=binaries/pviommu.cpio \
     -drive if=none,id=nvm,format=raw,file=binaries/pviommu.nvme \
     -device nvme,serial=pviommu,drive=nvm ${QEMU_ARGS:-} &
