@@ -4,11 +4,12 @@
 
   integrate.py [-q] XEN_SRC      -q: not each file that changes
 
-Copies passthrough/, arch/arm64/, xen/include/ and tools/libxl/ to their places
-and applies xen/hooks/*.toml (the format: xen/hooks/README.md).  Can be run again at any
-time: what a former run did to the tree is recorded there and undone first, in
-memory, so only files whose content really changes are written and a rebuild
-compiles only those.  All is checked before the first file is written.
+Copies passthrough/, arch/arm64/, xen/include/, tools/libxl/ and the smoke test
+of tests/gitlab to their places and applies xen/hooks/*.toml (the format:
+xen/hooks/README.md).  Can be run again at any time: what a former run did to the
+tree is recorded there and undone first, in memory, so only files whose content
+really changes are written and a rebuild compiles only those.  All is checked
+before the first file is written.
 """
 import json
 import re
@@ -25,7 +26,11 @@ COPIES = (("passthrough", DRIVER),
           ("tools/libxl/ctrl", "tools/libs/ctrl"),
           ("tools/libxl/include", "tools/include"),
           ("tools/libxl/light", "tools/libs/light"),
-          ("tools/libxl/xl", "tools/xl"))
+          ("tools/libxl/xl", "tools/xl"),
+          ("tests/gitlab/pviommu.yaml", "automation/gitlab-ci/pviommu.yaml"),
+          ("tests/gitlab/qemu-pviommu-arm64.sh",
+           "automation/scripts/qemu-pviommu-arm64.sh"),
+          ("tests/osstest/steps", "automation/scripts/pviommu"))
 NEEDED = ("name", "file", "find", "where", "text")
 ALLOWED = NEEDED + ("in", "when", "unless")
 PLACES = ("after", "before", "replace")
@@ -226,6 +231,8 @@ def copied(top):
     files = {}
     for src, dest in COPIES:
         base = top / src
+        if base.is_file():
+            files[dest] = Path(src)
         for f in sorted(base.rglob("*")):
             rel = f.relative_to(base)
             if f.is_file() and f.suffix not in (".o", ".md") and \

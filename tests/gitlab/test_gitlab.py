@@ -29,6 +29,11 @@ class Script(unittest.TestCase):
         self.addCleanup(tmp.cleanup)
         self.where = Path(tmp.name)
         (self.where / "binaries").mkdir()
+        # As integrate.py puts them into a Xen tree.
+        scripts = self.where / "automation/scripts"
+        scripts.mkdir(parents=True)
+        shutil.copyfile(SCRIPT, scripts / SCRIPT.name)
+        shutil.copytree(TOP / "tests/osstest/steps", scripts / "pviommu")
 
     def binaries(self, xen):
         for p in (BUILD / "dom0/Image", BUILD / "dom0/xl.cpio", xen):
@@ -43,7 +48,7 @@ class Script(unittest.TestCase):
 
     def run_script(self, *args, **env):
         done = subprocess.run(
-            ["sh", str(SCRIPT), *args], cwd=self.where, text=True,
+            ["sh", f"automation/scripts/{SCRIPT.name}", *args], cwd=self.where, text=True,
             check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, timeout=SECONDS + 60,
             env={**os.environ, "TEST_TIMEOUT": str(SECONDS), **env})
