@@ -27,5 +27,6 @@ HOST_PACKAGES := ca-certificates dpkg-dev make gcc libc6-dev bison flex bc \
 	gcc-aarch64-linux-gnu qemu-system-arm ipxe-qemu \
 	device-tree-compiler libfdt-dev python3-libfdt libcmocka-dev \
 	clang libclang-rt-dev llvm \
-	cppcheck shellcheck pylint codespell \
-	spin golang-go
+	cppcheck shellcheck pylint codespell clang-format \
+	git quilt \
+	spin golang-go valgrind libglib2.0-dev

@@ -54,6 +54,10 @@ integrate: ## XEN_SRC=DIR: put driver and hooks into a Xen tree of yours
 	  echo "integrate: say where: make integrate XEN_SRC=DIR" >&2; exit 1; }
 	@$(PYTHON) tools/integrate.py "$(XEN_SRC)"
 
+.PHONY: dist
+dist: setup ## the driver as patches for the pinned Xen: build/dist/git for git am, build/dist/quilt for quilt
+	@$(PYTHON) tools/dist/dist.py $(PRISTINE) $(B)/dist
+
 .PHONY: guests
 guests: setup ## build the bare-metal test guest: build/guests/guest.img
 	@$(MAKE) -s --no-print-directory -C tests/guests O=$(CURDIR)/$(B)/guests \
@@ -165,14 +169,16 @@ bench-cmdq: setup ## command queue, 1 to 16 threads, against a locked one: build
 	@$(B)/unit/opt/bench_cmdq $(B)/results/cmdq.json
 
 .PHONY: soak
-soak: $(HYPERVISOR) dom0-image guests ## tests that take long, 10 minutes each: hostile guests, disks that come and go, 20 lives under DMA, all of osstest's jobs
+soak: $(HYPERVISOR) dom0-image guests ## tests that take long, 10 minutes each: hostile guests, disks that come and go, 20 lives under DMA, each patch of the series built, all of osstest's jobs
 	@SOAK=600 SEED=$$(date +%s) $(PYTHON) tests/run.py e2e test_soak
 	@HOSTILE="seconds=600 seed=$$(date +%s)" LIVES=20 \
 		$(PYTHON) tests/run.py e2e test_guests.Guests.test_hostile
 	@LIVES=20 $(PYTHON) tests/run.py e2e again_and_again
 	@$(PYTHON) tests/e2e/boots.py 20
+	@SOAK=600 $(PYTHON) tests/run.py dist builds
+	@SOAK=600 $(PYTHON) tests/run.py gitlab
 	@$(MAKE) --no-print-directory osstest-standalone
 
 .PHONY: clean
 clean: ## remove what was built (not what was fetched)
-	rm -rf $(B)/xen $(B)/xen.img $(B)/xen-stock $(B)/xen-stock.img $(B)/tools-root $(B)/run $(B)/results $(B)/guests $(B)/osstest $(DOM0)
+	rm -rf $(B)/xen $(B)/xen.img $(B)/xen-stock $(B)/xen-stock.img $(B)/tools-root $(B)/run $(B)/results $(B)/guests $(B)/osstest $(B)/dist $(DOM0)

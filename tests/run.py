@@ -4,8 +4,8 @@
 
   run.py host          tests/unit (make -C tests/unit check), tests/bench and
                        tests/tools: what takes less than a minute
-  run.py all           these, tests/lint, tests/fuzz, tests/model, tests/e2e,
-                       tests/osstest
+  run.py all           these, tests/lint, tests/fuzz, tests/model, tests/dist,
+                       tests/e2e, tests/osstest, tests/gitlab
   run.py DIR [NAME]    the Python tests of one directory, of that name only
 """
 import os
@@ -109,8 +109,8 @@ def main(argv):
         parts += [make_check("unit")] + [python_tests(d) for d in ("bench", "tools")]
         if what == "all":
             parts += [python_tests("lint"), make_check("fuzz")]
-            parts += [python_tests(d) for d in ("model", "e2e",
-                                                 "osstest")]
+            parts += [python_tests(d) for d in ("model", "dist", "e2e",
+                                                 "osstest", "gitlab")]
     elif (TESTS / what).is_dir():
         parts.append(python_tests(what, argv[2] if len(argv) > 2 else None))
         if not any(parts[0]):

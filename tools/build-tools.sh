@@ -3,13 +3,14 @@
 # Cross-build the part of Xen's tools that dom0 needs, redoing only what
 # changed, and install it.
 #
-#   build-tools.sh PRISTINE TREE SYSROOT OUT
+#   build-tools.sh PRISTINE TREE SYSROOT OUT [plain]
 #
 # PRISTINE is the unpacked source; TREE the copy of it that is built; SYSROOT
 # holds unpacked development packages for arm64; OUT becomes dom0's root.
+# plain: TREE is built as it is.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -eq 4 ] || { sed -n '3,9p' "$0" >&2; exit 2; }
+[ $# -eq 4 ] || [ "$#-${5-}" = 5-plain ] || { sed -n '3,10p' "$0" >&2; exit 2; }
 pristine=$1 tree=$2 sysroot=$(realpath "$3") out=$(realpath -m "$4")
 : "${PYTHON:=/usr/bin/python3}" "${CROSS_COMPILE:=aarch64-linux-gnu-}"
 log=$(realpath -m "$out/../tools-build.log")
@@ -17,7 +18,8 @@ log=$(realpath -m "$out/../tools-build.log")
 # Xen's versions.
 parts='include libs xenstore xenstored console xl helpers'
 
-PYTHON="$PYTHON" tools/prepare-tree.sh "$pristine" "$tree"
+# shellcheck disable=SC2086     # one word, or none
+PYTHON="$PYTHON" tools/prepare-tree.sh "$pristine" "$tree" ${5-}
 
 # Nothing of the build machine's own libraries.
 export PKG_CONFIG_LIBDIR="$sysroot/usr/lib/aarch64-linux-gnu/pkgconfig"

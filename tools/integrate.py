@@ -4,11 +4,12 @@
 
   integrate.py [-q] XEN_SRC      -q: not each file that changes
 
-Copies passthrough/, arch/arm64/, xen/include/ and tools/libxl/ to their places
-and applies xen/hooks/*.toml (the format: xen/hooks/README.md).  Can be run again at any
-time: what a former run did to the tree is recorded there and undone first, in
-memory, so only files whose content really changes are written and a rebuild
-compiles only those.  All is checked before the first file is written.
+Copies passthrough/, arch/arm64/, xen/include/, tools/libxl/ and the smoke test
+of tests/gitlab to their places and applies xen/hooks/*.toml (the format:
+xen/hooks/README.md).  Can be run again at any time: what a former run did to the
+tree is recorded there and undone first, in memory, so only files whose content
+really changes are written and a rebuild compiles only those.  All is checked
+before the first file is written.
 """
 import json
 import re
@@ -25,7 +26,11 @@ COPIES = (("passthrough", DRIVER),
           ("tools/libxl/ctrl", "tools/libs/ctrl"),
           ("tools/libxl/include", "tools/include"),
           ("tools/libxl/light", "tools/libs/light"),
-          ("tools/libxl/xl", "tools/xl"))
+          ("tools/libxl/xl", "tools/xl"),
+          ("tests/gitlab/pviommu.yaml", "automation/gitlab-ci/pviommu.yaml"),
+          ("tests/gitlab/qemu-pviommu-arm64.sh",
+           "automation/scripts/qemu-pviommu-arm64.sh"),
+          ("tests/osstest/steps", "automation/scripts/pviommu"))
 NEEDED = ("name", "file", "find", "where", "text")
 ALLOWED = NEEDED + ("in", "when", "unless")
 PLACES = ("after", "before", "replace")
@@ -55,6 +60,7 @@ def load_hooks(directory):
         for h in listed:
             where = f"{path}: hook '{h.get('name', '(no name)')}'"
             check_hook(where, h)
+            h["id"] = f"{path.stem}/{h['name']}"
             hooks.append(h)
     return hooks
 
@@ -136,6 +142,15 @@ class Tree:
         return all(map(match, as_list(hook.get("when")))) and \
             not any(map(match, as_list(hook.get("unless"))))
 
+    def put(self, hook):
+        """Apply HOOK if it is for this tree; of alternatives, to the file
+        that this version has."""
+        files = as_list(hook["file"])
+        hook = {**hook, "file": next(
+            (f for f in files if (self.root / f).is_file()), files[0])}
+        if self.holds(hook):
+            self.apply(hook)
+
     def apply(self, hook):
         """Apply HOOK in memory."""
         lines = self.lines(hook["file"])
@@ -211,18 +226,25 @@ class Tree:
         return changed
 
 
-def driver_files(top):
-    """path in Xen's tree -> content, of each file that is only copied."""
+def copied(top):
+    """path in Xen's tree -> path here, of each file that is only copied."""
     files = {}
     for src, dest in COPIES:
         base = top / src
+        if base.is_file():
+            files[dest] = Path(src)
         for f in sorted(base.rglob("*")):
             rel = f.relative_to(base)
             if f.is_file() and f.suffix not in (".o", ".md") and \
                     not any(p.startswith(".") or p.endswith("~")
                             for p in rel.parts):
-                files[f"{dest}/{rel}"] = f.read_bytes()
+                files[f"{dest}/{rel}"] = f.relative_to(top)
     return files
+
+
+def driver_files(top):
+    """path in Xen's tree -> content, of each file that is only copied."""
+    return {dest: (top / f).read_bytes() for dest, f in copied(top).items()}
 
 
 def integrate(root, top=TOP):
@@ -233,12 +255,7 @@ def integrate(root, top=TOP):
                     "xen/Makefile; name the directory that has")
     tree = Tree(root)
     for hook in load_hooks(top / "xen/hooks"):
-        # Of alternatives, the file that this version has.
-        files = as_list(hook["file"])
-        hook["file"] = next((f for f in files if (root / f).is_file()),
-                            files[0])
-        if tree.holds(hook):
-            tree.apply(hook)
+        tree.put(hook)
     return tree.write(driver_files(top))
 
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """make lint: static checks; the last line is 'lint: N findings'.
 
-  lint.py [CHECK...]     of: style cppcheck shell python spelling
+  lint.py [CHECK...]     of: style layout cppcheck shell python spelling
 
 style: what Xen's coding style says and a script can tell.
+layout: clang-format with Xen's style, where it can hold it (tools/cformat.py).
 cppcheck: its own checks, and the MISRA C:2012 rules that Xen follows.
 Findings are FILE:LINE: CHECK: WHAT.  Links, commands and messages in docs/ are
 checked by tests/tools/test_docs.py.
@@ -14,6 +15,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import cformat
 
 TOP = Path(__file__).resolve().parent.parent
 DRIVER = ("passthrough", "arch", "xen/include")
@@ -108,10 +111,20 @@ def style_of(name, text):
     return out
 
 
+def driver(names):
+    return names or [f for f in files("*.c", "*.h") if f.startswith(DRIVER)]
+
+
 def style(names=None):
     """Xen's CODING_STYLE, as far as it goes."""
-    names = names or [f for f in files("*.c", "*.h") if f.startswith(DRIVER)]
-    return [f for n in names for f in style_of(n, (TOP / n).read_text())]
+    return [f for n in driver(names)
+            for f in style_of(n, (TOP / n).read_text())]
+
+
+def layout(names=None):
+    """clang-format, where it can hold Xen's style."""
+    return [f for n in driver(names)
+            for f in cformat.findings(n, (TOP / n).read_text())]
 
 
 def cppcheck(names=None):
@@ -174,7 +187,8 @@ def spelling(names=None):
     return run("codespell", "-L", WORDS, *(names or files(*TEXT)))
 
 
-CHECKS = {f.__name__: f for f in (style, cppcheck, shell, python, spelling)}
+CHECKS = {f.__name__: f for f in (style, layout, cppcheck, shell, python,
+                                  spelling)}
 
 
 def main(argv):

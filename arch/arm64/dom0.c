@@ -4,7 +4,8 @@
  *
  * The node takes the place of the SMMU that dom0 doesn't see: its registers'
  * address, its interrupt's number and its phandle, all of which are certain
- * not to be used by anything else in dom0.
+ * not to be used by anything else in dom0.  Of an SMMU without a wired
+ * interrupt it has one that nobody else in dom0 has.
  */
 
 #include <xen/device_tree.h>
@@ -142,12 +143,37 @@ int __init pviommu_dom0_properties(struct domain *d, void *fdt,
     return 0;
 }
 
+/* The interrupt of dom0's virtio-iommu; 0: there is none. */
+static unsigned int __init dom0_irq(struct domain *d,
+                                    const struct smmu_device *smmu)
+{
+    int virq;
+
+    if ( !smmu->irq_evtq )
+    {
+        /* Those of dom0's devices are all reserved by now. */
+        virq = vgic_allocate_spi(d);
+        if ( virq > 0 )
+            return virq;
+        printk(XENLOG_ERR "pviommu: dom0 has no interrupt left\n");
+        return 0;
+    }
+
+    if ( vgic_reserve_virq(d, smmu->irq_evtq) )
+        return smmu->irq_evtq;
+    printk(XENLOG_ERR "pviommu: dom0's interrupt %u is taken\n",
+           smmu->irq_evtq);
+
+    return 0;
+}
+
 int __init pviommu_dom0_node(struct domain *d, void *fdt, int addrcells,
                              int sizecells)
 {
     const struct smmu_device *smmu;
     struct pvi_domain *pd;
     char name[40];
+    unsigned int virq;
     __be32 reg[4], *p = reg;
     __be32 irq[3];
     int rc;
@@ -166,14 +192,11 @@ int __init pviommu_dom0_node(struct domain *d, void *fdt, int addrcells,
     pd = dom_pvi(d);
     smmu = first_smmu();
 
-    if ( !vgic_reserve_virq(d, smmu->irq_evtq) )
-    {
-        printk(XENLOG_ERR "pviommu: dom0's interrupt %u is taken\n",
-               smmu->irq_evtq);
+    virq = dom0_irq(d, smmu);
+    if ( !virq )
         return -EBUSY;
-    }
 
-    rc = viommu_init(pd, smmu->addr, smmu->irq_evtq);
+    rc = viommu_init(pd, smmu->addr, virq);
     if ( rc )
         return rc;
 
@@ -184,7 +207,7 @@ int __init pviommu_dom0_node(struct domain *d, void *fdt, int addrcells,
     dt_set_cell(&p, sizecells, VIOMMU_MMIO_SIZE);
     rc = rc ?: fdt_property(fdt, "reg", reg, (p - reg) * sizeof(*reg));
     irq[0] = 0;                                     /* SPI */
-    irq[1] = cpu_to_be32(smmu->irq_evtq - 32);
+    irq[1] = cpu_to_be32(virq - 32);
     irq[2] = cpu_to_be32(1);                        /* rising edge */
     rc = rc ?: fdt_property(fdt, "interrupts", irq, sizeof(irq));
     rc = rc ?: fdt_property_u32(fdt, "interrupt-parent",
@@ -196,7 +219,7 @@ int __init pviommu_dom0_node(struct domain *d, void *fdt, int addrcells,
 
     printk(XENLOG_INFO
            "pviommu: dom0 has a virtio-iommu at %#"PRIpaddr", interrupt %u, strict=%d bypass=%d\n",
-           smmu->addr, smmu->irq_evtq, pd->strict, pd->bypass);
+           smmu->addr, virq, pd->strict, pd->bypass);
 
     return rc;
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Forms of the machine: an SMMU that could nest and one with stage 2 only;
-disks at the root and behind a root port, in two contexts and in one; removed
-and found again.  The data is right, and nothing faults."""
+"""Forms of the machine: an SMMU that could nest and one with stage 2 only, or
+without a wired interrupt; disks at the root and behind a root port, in two
+contexts and in one; removed and found again.  The data is right, and nothing
+faults."""
 import hashlib
 import os
 import re
@@ -22,6 +23,11 @@ BEHIND_PORT = ["pcie-root-port,id=rp,chassis=1,slot=1",
 # Functions of one device without ACS are one group to Linux: one context.
 ONE_GROUP = ["nvme,serial=d0,drive=d0,addr=0x5.0,multifunction=on",
              "nvme,serial=d1,drive=d1,addr=0x5.1"]
+
+
+def no_interrupt(fdt):
+    """The SMMU of QEMU's tree has none that Xen could find."""
+    fdt.delprop(fdt.path_offset("/smmuv3@9050000"), "interrupt-names")
 
 
 class Disk:
@@ -81,12 +87,14 @@ class Disk:
 class Machines(unittest.TestCase):
     """One boot for each combination."""
 
-    def machine(self, name, form, devices, one_context=False, lazy=False):
+    # pylint: disable-next=too-many-arguments
+    def machine(self, name, form, devices, one_context=False, lazy=False,
+                dtb_edit=None):
         args = ["-global", f"arm-smmuv3.stage={form['smmu']}"]
         for n in range(2):
             args += ["-drive", f"if=none,id=d{n},format=raw,file=d{n}.img"]
         with Bed(f"test-machine-{name}", machine=form["machine"], disk_mb=0,
-                 qemu_args=args, devices=devices,
+                 qemu_args=args, devices=devices, dtb_edit=dtb_edit,
                  xen_args=[f"dom0-viommu=strict={0 if lazy else 1}"]) as bed:
             disks = [Disk(bed, n) for n in range(2)]
             for d in disks:
@@ -105,6 +113,8 @@ class Machines(unittest.TestCase):
                 self.assertEqual(d.read(), d.host)
             self.contexts(bed)
             self.quiet(bed)
+            self.assertEqual("polled every 20 ms" in bed.console,
+                             bool(dtb_edit))
 
     def stage1(self, bed, form):
         """QEMU's SMMU is of the form that the test is about."""
@@ -153,6 +163,9 @@ class Machines(unittest.TestCase):
 
     def test_stage2_at_root(self):
         self.machine("stage2-root", STAGE2, AT_ROOT, lazy=True)
+
+    def test_stage2_without_interrupt(self):
+        self.machine("polled", STAGE2, AT_ROOT, dtb_edit=no_interrupt)
 
     def test_stage2_behind_port(self):
         self.machine("stage2-port", STAGE2, BEHIND_PORT)

@@ -6,6 +6,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+import cformat      # noqa: E402
 import lint         # noqa: E402
 
 C_FILE = """/* SPDX-License-Identifier: GPL-2.0-only */
@@ -34,6 +35,57 @@ STYLES = {
     "a comment of C++": "int a; // a\n",
 }
 
+# Good, and then what is wrong when a part of it is replaced.
+LAYOUT = """int f(struct s *p, int a)
+{
+    struct s *q;
+    unsigned int i;
+
+    list_for_each_entry ( q, &p->list, list )
+    {
+        if ( q->a == a &&
+             q->b )
+            return call(q,
+                        a);
+        else
+            a++;
+    }
+    for ( i = 0; ; i++ )
+        switch ( a )
+        {
+        case 1: return 2;
+        default:
+            goto out;
+        }
+
+ out:
+    do {
+        a = p->a ? p->b
+                 : p->c;
+    } while ( a );
+
+    return 0;
+}
+"""
+LAYOUTS = (
+    ("f(struct s *p, int a)\n{", "f(struct s *p, int a) {", "brace"),
+    ("list )\n    {", "list ) {", "brace"),
+    ("        else", "        } else", "brace"),
+    ("    unsigned", "  unsigned", "indentation: column 2, not 4"),
+    ("            a++", "          a++", "indentation"),
+    ("             q->b", "         q->b", "indentation"),
+    ("                        a);", "                a);", "indentation"),
+    ("        case 1", "            case 1", "indentation"),
+    ("if ( q", "if (q", "blanks: '(q', not '( q'"),
+    ("if ( q", "if( q", "blanks"),
+    ("q->b )", "q->b)", "blanks"),
+    ("list_for_each_entry ( q", "list_for_each_entry (q", "blanks"),
+    ("while ( a )", "while (a)", "blanks"),
+    ("= 0;", "=0;", "blanks"),
+    ("call(q,", "call (q,", "blanks"),
+    ("*p, int", "*p,int", "blanks"),
+)
+
 
 class Clean(unittest.TestCase):
     """The project itself."""
@@ -44,6 +96,9 @@ class Clean(unittest.TestCase):
 
     def test_style(self):
         self.clean("style")
+
+    def test_layout(self):
+        self.clean("layout")
 
     def test_cppcheck(self):
         self.clean("cppcheck")
@@ -85,6 +140,22 @@ class Finds(unittest.TestCase):
                 found = lint.style_of("a.c", spdx + text + FOOTER)
                 self.assertEqual([f.split(": ", 2)[2] for f in found], [what])
         self.assertIn("no footer", lint.style_of("a.c", good)[0])
+
+    def test_layout(self):
+        self.assertEqual(cformat.findings("a.c", LAYOUT), [])
+        for good, bad, what in LAYOUTS:
+            with self.subTest(bad):
+                text = LAYOUT.replace(good, bad, 1)
+                self.assertNotEqual(text, LAYOUT)
+                found = cformat.findings("a.c", text)
+                at = LAYOUT[:LAYOUT.index(good)].count("\n") + 1
+                self.assertTrue([
+                    f for f in found if what in f
+                    and abs(int(f.split(":")[1]) - at) < 2], found)
+
+    def test_layout_of_a_file(self):
+        self.found("layout", "a.c", "int f(void)\n{\n  return 0;\n}\n",
+                   "a.c:3: layout: indentation: column 2, not 4")
 
     def test_cppcheck(self):
         self.found("cppcheck", "a.c", C_FILE, "cppcheck zerodiv",
