@@ -103,6 +103,7 @@ struct s2pt {
     bool clean;                 /* walks don't snoop: clean each entry */
     unsigned long nr_tables, nr_pages;
     struct page_list_head empty;    /* linked tables without entries */
+    struct page_info *recent;   /* a last level table, or NULL */
 };
 
 /* What one call of s2pt_unmap() cleared. */

@@ -30,9 +30,9 @@
 
 #define META_OF(pg)     ((pg)->u.inuse.type_info)
 
-/* A walk holds the tables from the root down to where it stopped. */
+/* A walk holds the tables from `top` (the root's) down to where it stopped. */
 struct s2_walk {
-    unsigned int level;
+    unsigned int top, level;
     s2_pte_t *tbl[S2_LAST_LEVEL + 1];
     struct page_info *pg[S2_LAST_LEVEL + 1];
     s2_pte_t *pte;              /* the entry at `level` */
@@ -145,7 +145,7 @@ static void walk_start(struct s2pt *pt, struct s2_walk *w, uint64_t iova)
 {
     unsigned int l = pt->start_level;
 
-    w->level = l;
+    w->top = w->level = l;
     w->pg[l] = pt->root;
     w->tbl[l] = __map_domain_page(pt->root);
     w->pte = &w->tbl[l][s2_index(iova, l)];
@@ -161,13 +161,56 @@ static void walk_down(struct s2_walk *w, uint64_t iova)
     w->pte = &w->tbl[l][s2_index(iova, l)];
 }
 
+/*
+ * The last level table that was used last: most requests are about the same one
+ * as the request before, and each looks at its entries more than once.  It is
+ * linked as long as it is remembered.
+ */
+static void remember(struct s2pt *pt, const struct s2_walk *w)
+{
+    if ( w->level == S2_LAST_LEVEL )
+        pt->recent = w->pg[S2_LAST_LEVEL];
+}
+
+static void forget(struct s2pt *pt, const struct page_info *pg)
+{
+    if ( pt->recent == pg )
+        pt->recent = NULL;
+}
+
+/*
+ * Start at that table's entry for @iova, if the table has @iova..@last and more
+ * than those: the walk goes no higher then.
+ */
+static bool walk_recent(struct s2pt *pt, struct s2_walk *w, uint64_t iova,
+                        uint64_t last)
+{
+    struct page_info *pg = pt->recent;
+    uint64_t mask = (1UL << s2_shift(2)) - 1;
+
+    if ( !pg || (iova & ~mask) != META_IOVA(META_OF(pg)) ||
+         ((iova ^ last) & ~mask) || last - iova >= mask )
+        return false;
+
+    w->top = w->level = S2_LAST_LEVEL;
+    w->pg[S2_LAST_LEVEL] = pg;
+    w->tbl[S2_LAST_LEVEL] = __map_domain_page(pg);
+    w->pte = &w->tbl[S2_LAST_LEVEL][s2_index(iova, S2_LAST_LEVEL)];
+
+    return true;
+}
+
 /* Go down as far as there are valid tables, at most to @target. */
 static void walk_to(struct s2pt *pt, struct s2_walk *w, uint64_t iova,
                     unsigned int target)
 {
+    if ( target == S2_LAST_LEVEL && walk_recent(pt, w, iova, iova) )
+        return;
+
     walk_start(pt, w, iova);
     while ( w->level < target && s2_is_table(*w->pte, w->level) )
         walk_down(w, iova);
+    remember(pt, w);
 }
 
 /*
@@ -177,7 +220,7 @@ static void walk_to(struct s2pt *pt, struct s2_walk *w, uint64_t iova,
 static void walk_move(struct s2pt *pt, struct s2_walk *w, uint64_t from,
                       uint64_t iova)
 {
-    while ( w->level > pt->start_level &&
+    while ( w->level > w->top &&
             ((from ^ iova) >> s2_shift(w->level - 1)) )
         unmap_domain_page(w->tbl[w->level--]);
     w->pte = &w->tbl[w->level][s2_index(iova, w->level)];
@@ -187,7 +230,7 @@ static void walk_end(struct s2pt *pt, struct s2_walk *w)
 {
     unsigned int l;
 
-    for ( l = pt->start_level; l <= w->level; l++ )
+    for ( l = w->top; l <= w->level; l++ )
         unmap_domain_page(w->tbl[l]);
 }
 
@@ -236,6 +279,9 @@ static int walk_alloc(struct s2pt *pt, struct s2_walk *w, uint64_t iova,
 {
     int rc = 0;
 
+    if ( target == S2_LAST_LEVEL && walk_recent(pt, w, iova, iova) )
+        return 0;
+
     walk_start(pt, w, iova);
     while ( !rc && w->level < target )
     {
@@ -253,6 +299,7 @@ static int walk_alloc(struct s2pt *pt, struct s2_walk *w, uint64_t iova,
                 walk_down(w, iova);
         }
     }
+    remember(pt, w);
 
     return rc;
 }
@@ -447,6 +494,7 @@ static void unlink_table(struct s2pt *pt, struct s2_walk *w, uint64_t iova,
 
     if ( is_empty(pt, pg) )
         page_list_del(pg, &pt->empty);
+    forget(pt, pg);
     pte_write(pt, w->pte, s2_make_pending(*w->pte, slot));
     pt->nr_pages -= pages;
     cleared(c, iova, iova + (1UL << s2_shift(2)) - 1, pages, S2_LAST_LEVEL);
@@ -473,7 +521,9 @@ uint64_t s2pt_unmap(struct s2pt *pt, uint64_t start, uint64_t last,
     if ( iova > last || *budget <= 0 )
         return iova;
 
-    for ( walk_start(pt, &w, iova); ; walk_move(pt, &w, end, iova) )
+    if ( !walk_recent(pt, &w, iova, last) )
+        walk_start(pt, &w, iova);
+    for ( ; ; walk_move(pt, &w, end, iova) )
     {
         s2_pte_t p;
 
@@ -574,7 +624,9 @@ uint64_t s2pt_release(struct s2pt *pt, uint64_t start, uint64_t last,
     if ( iova > last || *budget <= 0 )
         return iova;
 
-    for ( walk_start(pt, &w, iova); ; walk_move(pt, &w, end, iova) )
+    if ( !walk_recent(pt, &w, iova, last) )
+        walk_start(pt, &w, iova);
+    for ( ; ; walk_move(pt, &w, end, iova) )
     {
         uint64_t size;
         s2_pte_t p;
@@ -634,6 +686,7 @@ unsigned int s2pt_reclaim(struct s2pt *pt, unsigned int slot, int *budget,
         if ( !pg )
             break;
 
+        forget(pt, pg);
         iova = META_IOVA(META_OF(pg));
         level = META_LEVEL(META_OF(pg)) - 1;
         size = 1UL << s2_shift(level);
@@ -670,6 +723,7 @@ bool s2pt_destroy(struct s2pt *pt, uint64_t *cursor, int *budget)
 
     if ( !pt->root )
         return true;
+    pt->recent = NULL;
 
     for ( walk_start(pt, &w, iova); iova <= last && *budget > 0; )
     {

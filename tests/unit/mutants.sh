@@ -49,6 +49,9 @@ s2pt.c      revived-reference       s/if ( !(new & S2_SW_NOREF) )/if ( false )/
 s2pt.c      revived-other-rights    s/!s2_same_leaf(old, new)/((old ^ new) \& S2_ADDR_MASK)/
 s2pt.c      splits-at-the-end       s/inside_mapping(pt, start) || inside_mapping(pt, last + 1)/inside_mapping(pt, start)/
 s2pt.c      table-not-told          s/c->table = true;//
+s2pt.c      recent-not-forgotten    s/pt->recent = NULL;/(void)0;/
+flushq.c    early-not-landed        s/fq->early_on \&\& flight_landed(&fq->early) )/fq->early_on \&\& (flight_landed(\&fq->early) || true) )/
+flushq.c    early-is-all            s/fq->early_on \&\& fq->early.to == fq->tail/fq->early_on/
 s2pt.c      put-page-missing        s/put_page(pg + i);/if ( i != 1 ) put_page(pg + i);/
 foreign.c   revokes-the-first       s/!rc \&\& i <= r->mfn/!rc \&\& i <= 1/
 foreign.c   rest-is-no-mapping      s/s2pt_begin(&ctx->pt, iova + PAGE_SIZE);/(void)0;/
