@@ -16,6 +16,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -1009,6 +1010,14 @@ static const char *config_text(void)
  */
 static struct { unsigned long seed, executed; bool done; } *progress;
 
+/* Ends the process after so much work: what time it takes, others decide. */
+static void work_limit(unsigned int seconds)
+{
+    struct itimerval t = { .it_value.tv_sec = seconds };
+
+    setitimer(ITIMER_PROF, &t, NULL);
+}
+
 static bool child_ok(pid_t pid)
 {
     int status;
@@ -1032,7 +1041,7 @@ static bool replay_ok(const struct op *ops, unsigned int nr, bool tell)
     pid = fork();
     if ( !pid )
     {
-        alarm(SEQUENCE_MAX);
+        work_limit(SEQUENCE_MAX);
         verbose = tell;
         if ( tell )
         {
@@ -1120,7 +1129,7 @@ static bool run_profile(unsigned int profile, unsigned long ops,
             while ( executed < 40000 && done + executed < ops )
             {
                 progress->seed = seed;
-                alarm(3 * SEQUENCE_MAX);
+                work_limit(3 * SEQUENCE_MAX);
                 run_sequence(list, generate(profile, seed++, list));
                 progress->executed = executed;
             }
