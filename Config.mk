@@ -28,4 +28,4 @@ HOST_PACKAGES := ca-certificates dpkg-dev make gcc libc6-dev bison flex bc \
 	device-tree-compiler libfdt-dev python3-libfdt libcmocka-dev \
 	clang libclang-rt-dev llvm \
 	cppcheck shellcheck pylint codespell \
-	spin golang-go
+	spin golang-go valgrind libglib2.0-dev

@@ -121,6 +121,10 @@ bench-xen: $(HYPERVISOR) guests ## instructions in Xen per request and per slice
 bench-gate: $(HYPERVISOR) guests ## these against tests/bench/gate.json, as make test does; ACCEPT=1 takes new figures
 	@$(PYTHON) tests/bench/gate.py $(if $(ACCEPT),--accept)
 
+.PHONY: bench-native
+bench-native: setup ## MAP and UNMAP on the host, against a balanced tree: build/results/native.json
+	@$(PYTHON) tests/bench/native.py
+
 .PHONY: bench-delay
 bench-delay: xen-delay dom0-base ## IOPS by how long a sync takes, strict and lazy: build/results/delay.json, delay.svg
 	@$(PYTHON) tests/bench/sync_delay.py

@@ -634,7 +634,7 @@ void unmap_domain_page(const void *va)
 {
     if ( !va )
         return;
-    ASSERT(__atomic_fetch_sub(&fake_mapped, 1, __ATOMIC_RELAXED));
+    BUG_ON(!__atomic_fetch_sub(&fake_mapped, 1, __ATOMIC_RELAXED));
 }
 
 void *map_domain_page_global(mfn_t mfn)

@@ -79,9 +79,14 @@ typedef uint16_t domid_t;
 
 void fake_panic(const char *file, int line, const char *what)
     __attribute__((__noreturn__));
-#define ASSERT(x) \
+#define CHECK_(x) \
     do { if ( !(x) ) fake_panic(__FILE__, __LINE__, #x); } while ( 0 )
-#define BUG_ON(x)       ASSERT(!(x))
+#ifndef NDEBUG
+#define ASSERT(x)       CHECK_(x)
+#else
+#define ASSERT(x)       ((void)sizeof(x))
+#endif
+#define BUG_ON(x)       CHECK_(!(x))
 #define BUG()           fake_panic(__FILE__, __LINE__, "BUG")
 #define WARN_ON(x)      ({ bool w_ = (x); w_; })
 #define ASSERT_UNREACHABLE() BUG()
@@ -692,5 +697,9 @@ void fake_init(void);           /* fresh arena, clock, log */
 const char *fake_log(void);     /* what was printed since fake_init() */
 bool fake_logged(const char *text);
 void fake_pool_fill(struct domain *d, unsigned long pages);
+
+#ifdef FAKE_NATIVE
+#include "../bench/native.h"
+#endif
 
 #endif /* FAKE_H */

@@ -19,8 +19,12 @@ bool opt_dom0_viommu = true, opt_dom0_strict = true, opt_dom0_bypass = true;
 #endif
 #define GUEST_PAGES (1UL << GUEST_ORDER)
 #define RINGS       ((GUEST_PAGES - 16) << 12)
-#define NUM         64
+#ifndef NUM
+#define NUM         64                  /* entries of a ring */
+#endif
+#ifndef POOL
 #define POOL        200
+#endif
 
 static struct swsmmu sw[2];
 static struct domain dom;
@@ -216,7 +220,7 @@ __attribute__((unused)) static int teardown(void **state)
 __attribute__((unused)) static uint8_t *post(const void *req, unsigned int len, unsigned int in_len)
 {
     unsigned int d = next_buf % (NUM / 2) * 2;
-    uint64_t at = RINGS + 0x7000 + d / 2 * 1024;
+    uint64_t at = RINGS + 0x7000 + d / 2 * (0x8000 / (NUM / 2));
     uint8_t *in = gpa(at + 128);
 
     next_buf++;
