@@ -409,14 +409,17 @@ static bool walk_add(struct walk *w, struct viommu_chain *c,
 static bool chain_walk(struct viommu *v, const struct viommu_queue *q,
                        struct viommu_chain *c)
 {
-    struct walk w = {
-        .v = v,
-        .q = q,
-        .entries = q->num,
-        .limit = q->num,
-    };
+    struct walk w;
     unsigned int idx = c->head;
     bool writable = false;
+
+    /* Not the window: it is long, and empty as long as win_nr is 0. */
+    w.v = v;
+    w.q = q;
+    w.indirect = false;
+    w.entries = w.limit = q->num;
+    w.seen = w.win_first = w.win_nr = 0;
+    w.total = 0;
 
     for ( ; ; )
     {
