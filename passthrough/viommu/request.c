@@ -561,8 +561,7 @@ static int step_map(struct viommu *v, int *budget)
             return start_undo(req, status_of(rc));
     }
 
-    /* All entries before the used index; partner: the SMMU's walk. */
-    dsb(ishst);
+    v->entered = true;
 
     return VIOMMU_S_OK;
 }
@@ -846,6 +845,15 @@ static bool do_slice(struct viommu *v, int *budget)
     if ( !pvi_fq_release(pd, budget) )
         more = true;
 
+    if ( v->entered )
+    {
+        /*
+         * All entries of this slice's MAPs before the used index.  Partner:
+         * the SMMU's walk.
+         */
+        dsb(ishst);
+        v->entered = false;
+    }
     viommu_queue_publish(v, q);
     if ( !pd->strict )
         pvi_fq_start(pd);

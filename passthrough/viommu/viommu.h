@@ -90,6 +90,7 @@ struct viommu {
     struct viommu_queue q[VIOMMU_NR_QUEUES];
     struct viommu_chain chain;  /* of the request in progress */
     struct viommu_request req;
+    bool entered;               /* entries that no barrier has followed yet */
 
     bool cut_off;               /* faults are not reported just now */
 };
