@@ -215,7 +215,6 @@ static int start_map(struct viommu *v, const struct viommu_req_map *r)
 static int start_unmap(struct viommu *v, const struct viommu_req_unmap *r)
 {
     struct viommu_request *req = &v->req;
-    bool splits;
 
     v->pd->stats.unmap++;
 
@@ -233,12 +232,7 @@ static int start_unmap(struct viommu *v, const struct viommu_req_unmap *r)
     req->start = req->cursor = r->virt_start & PAGE_MASK;
     req->last = min(r->virt_end, (1UL << req->ctx->pt.ias) - 1);
 
-    pvi_lock(&v->pd->tlock, PVI_LOCK_TABLES);
-    splits = s2pt_splits(&req->ctx->pt, r->virt_start, req->last);
-    pvi_unlock(&v->pd->tlock, PVI_LOCK_TABLES);
-    if ( splits )
-        return VIOMMU_S_RANGE;
-
+    req->raw_start = r->virt_start;
     req->state = REQ_UNMAP;
 
     return REQ_MORE;
@@ -263,6 +257,13 @@ static int step_unmap(struct viommu *v, int *budget)
             return REQ_MORE;
 
         pvi_lock(&pd->tlock, PVI_LOCK_TABLES);
+        /* Before anything is cleared; what is mapped can't change meanwhile. */
+        if ( req->state == REQ_UNMAP && req->cursor == req->start &&
+             s2pt_splits(&req->ctx->pt, req->raw_start, req->last) )
+        {
+            pvi_unlock(&pd->tlock, PVI_LOCK_TABLES);
+            return VIOMMU_S_RANGE;
+        }
         slot = pvi_fq_open(pd, req->ctx, req->start, req->cursor,
                            PVI_FQ_RESERVE);
         if ( slot >= 0 )
