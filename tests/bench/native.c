@@ -4,13 +4,14 @@
  * files, from the kick to the used index.
  *
  *   bench_native MAPPINGS BATCH ROUNDS lazy|strict|tree row|scattered
+ *                [CONTEXTS]
  *
- * MAPPINGS are there all the time; each round unmaps the BATCH oldest of them in
- * one kick, and maps as many anew at other addresses in another.  "tree" does
+ * MAPPINGS are there all the time; each round unmaps the BATCH oldest of them
+ * in one kick, and maps as many anew at other addresses in another.  "tree" does
  * the same with a balanced tree that has a node for each mapping (peer.c).
  * "row": addresses and pages one after the other, "scattered": all over the
- * place.  Prints one line of JSON; times are medians of the rounds.  Instructions
- * are callgrind's, of the functions measured_map() and measured_unmap().
+ * place.  Prints one line of JSON; times are medians of the rounds.
+ * Instructions are callgrind's, of measured_map() and measured_unmap().
  *
  * In the measured path: reading the ring and the requests from guest memory,
  * all checks, tables, references of pages, locks, the flush queue, commands and
@@ -20,7 +21,7 @@
  * What locks and barriers are is in native.h.
  */
 #define NUM     256
-#define POOL    4096
+#define POOL    16384
 #define GUEST_ORDER 16                  /* 256 MiB */
 
 #include "guest.h"
@@ -29,6 +30,8 @@
 
 #include "../bench/peer.h"
 
+/* Of PVI_MAX_CONTEXTS and as many endpoints; some are the fake guest's. */
+#define MAX_CONTEXTS 1000
 #define IOVA(i) (0x100000000UL + ((uint64_t)(i) << 12))
 
 /*
@@ -93,13 +96,18 @@ static void take_over_queues(void)
  * Requests
  */
 static bool tree;
-static unsigned int batch;
+static unsigned int batch, contexts = 1;
 static uint64_t order_mul, page_mul, span;
 
-/* The i-th address: each once in @span. */
+/* The i-th mapping's context, and its address: each once in @span. */
+static uint32_t context(uint64_t i)
+{
+    return 1 + i % contexts;
+}
+
 static uint64_t address(uint64_t i)
 {
-    return IOVA(i * order_mul % span);
+    return IOVA(i / contexts * order_mul % span);
 }
 
 static uint64_t page(uint64_t i)
@@ -180,15 +188,16 @@ static void post_all(bool is_map, uint64_t first, uint8_t **status)
     for ( i = 0; !tree && i < batch; i++ )
         if ( is_map )
         {
-            struct viommu_req_map r = map_req(1, address(first + i), 0x1000,
+            struct viommu_req_map r = map_req(context(first + i),
+                                              address(first + i), 0x1000,
                                               page(first + i), RW);
 
             status[i] = post(&r, sizeof(r), 4);
         }
         else
         {
-            struct viommu_req_unmap r = unmap_req(1, address(first + i),
-                                                  0x1000);
+            struct viommu_req_unmap r = unmap_req(context(first + i),
+                                                  address(first + i), 0x1000);
 
             status[i] = post(&r, sizeof(r), 4);
         }
@@ -214,6 +223,22 @@ static void fill(uint64_t first)
     post_all(true, first, status);
     do_map(first);
     done(status);
+}
+
+/* A device for each context, by turns behind one SMMU and the other. */
+static void attach_all(void)
+{
+    struct pvi_ep_desc d = { .kind = PVI_EP_PCI, .nr_streams = 1 };
+    unsigned int i;
+
+    for ( i = 0; i < contexts; i++ )
+    {
+        d.epid = d.s[0].sid = 0x100 + i;
+        d.s[0].smmu = smmu_by_node(&sw[i & 1].node);
+        if ( pvi_endpoint_add(pd, &d) ||
+             attach(context(i), d.epid, 0) != VIOMMU_S_OK )
+            fail_msg("no context %u", i);
+    }
 }
 
 /* What looking at the clock twice takes. */
@@ -245,17 +270,21 @@ int main(int argc, char **argv)
     double *map_ns, *unmap_ns, bytes, clock = clock_ns();
     struct page_info *pg;
 
-    if ( argc != 6 )
+    if ( argc != 6 && argc != 7 )
         return 2;
     n = strtoul(argv[1], NULL, 0);
     batch = strtoul(argv[2], NULL, 0);
     rounds = strtoul(argv[3], NULL, 0);
     tree = argv[4][0] == 't';
-    span = n + n / 8;
+    if ( argc == 7 )
+        contexts = strtoul(argv[6], NULL, 0);
+    if ( !contexts || contexts > MAX_CONTEXTS )
+        return 2;
+    span = n / contexts + n / contexts / 8 + NUM;
     /* A prime that divides no span of ours: random enough for a cache. */
     order_mul = argv[5][0] == 's' ? 1000003 : 1;
     page_mul = argv[5][0] == 's' ? 7919 : 1;
-    if ( !batch || batch > NUM / 2 || !rounds || n < 8192 )
+    if ( !batch || batch > NUM / 2 || !rounds || n < batch )
         return 2;
     map_ns = calloc(rounds, sizeof(*map_ns));
     unmap_ns = calloc(rounds, sizeof(*unmap_ns));
@@ -269,15 +298,14 @@ int main(int argc, char **argv)
     {
         make_smmu = without_msi;
         make(argv[4][0] == 's', false);
-        if ( attach(1, 0x10, 0) != VIOMMU_S_OK )
-            fail_msg("no domain");
+        attach_all();
         take_over_queues();
         page_list_for_each ( pg, &dom.arch.paging.p2m_freelist )
             before++;
     }
 
     i = batch;
-    batch = NUM / 2;
+    batch = min(n, NUM / 2UL);
     for ( ; next < n; next += batch )
         fill(next);
     batch = i;
@@ -301,10 +329,11 @@ int main(int argc, char **argv)
     }
     qsort(map_ns, rounds, sizeof(*map_ns), by_value);
     qsort(unmap_ns, rounds, sizeof(*unmap_ns), by_value);
-    printf("{\"what\": \"%s\", \"order\": \"%s\", \"mappings\": %lu, \"batch\": %u, "
-           "\"map_ns\": %.1f, \"unmap_ns\": %.1f, \"bytes\": %.2f}\n",
-           argv[4], argv[5], n, batch, map_ns[rounds / 2], unmap_ns[rounds / 2],
-           bytes / n);
+    printf("{\"what\": \"%s\", \"order\": \"%s\", \"mappings\": %lu, "
+           "\"contexts\": %u, \"batch\": %u, \"map_ns\": %.1f, "
+           "\"unmap_ns\": %.1f, \"bytes\": %.2f}\n",
+           argv[4], argv[5], n, contexts, batch, map_ns[rounds / 2],
+           unmap_ns[rounds / 2], bytes / n);
 
     return 0;
 }

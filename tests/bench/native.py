@@ -34,10 +34,10 @@ def build():
 
 
 def command(key, requests):
-    """KEY: what, order, mappings, batch."""
-    what, order, mappings, batch = key
+    """KEY: what, order, mappings, batch, and contexts if not one."""
+    what, order, mappings, batch, *contexts = key
     return [str(BINARY), str(mappings), str(batch),
-            str(max(requests // batch, 2)), what, order]
+            str(max(requests // batch, 2)), what, order, *map(str, contexts)]
 
 
 def times(requests, runs, key):
