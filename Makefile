@@ -126,8 +126,20 @@ bench-gate: $(HYPERVISOR) guests ## these against tests/bench/gate.json, as make
 	@$(PYTHON) tests/bench/gate.py $(if $(ACCEPT),--accept)
 
 .PHONY: bench-native
-bench-native: setup ## requests on the host: ns, instructions, memory: build/results/native.json
+bench-native: setup ## MAP and UNMAP on the host, against a balanced tree: build/results/native.json
 	@$(PYTHON) tests/bench/native.py
+
+.PHONY: bench-scaling
+bench-scaling: $(HYPERVISOR) dom0-base ## the cost of a request by mappings and contexts, of an I/O by vCPUs and disks: build/results/scaling.json
+	@$(PYTHON) tests/bench/scaling.py
+
+.PHONY: bench-io
+bench-io: $(HYPERVISOR) dom0-base ## SYNC, TLBI, kicks for each I/O, with Xen and without, by who confines the disk: build/results/io.json
+	@$(PYTHON) tests/bench/per_io.py
+
+.PHONY: bench
+bench: xen xen-stock xen-delay dom0-image guests ## all benchmarks, within an hour: build/results/bench.json and plots; PART="xen io" for some
+	@$(PYTHON) tests/bench/bench.py $(PART)
 
 .PHONY: bench-delay
 bench-delay: xen-delay dom0-base ## IOPS by how long a sync takes, strict and lazy: build/results/delay.json, delay.svg

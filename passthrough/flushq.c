@@ -253,7 +253,9 @@ static int flush_submit(struct pvi_domain *pd, struct smmu_device *smmu,
                         bool *submitted, uint32_t *ticket)
 {
     struct pvi_flushq *fq = &pd->fq;
+    const struct pvi_context *last = NULL;
     struct smmu_batch b;
+    bool used = false;
     unsigned int i;
     int rc = 0;
 
@@ -263,6 +265,10 @@ static int flush_submit(struct pvi_domain *pd, struct smmu_device *smmu,
     {
         struct pvi_context *ctx = fq->e[SLOT(i)].ctx;
 
+        /* Neighbours are mostly of one context. */
+        if ( ctx == last )
+            continue;
+        last = ctx;
         ctx->fq_cost = 0;
         ctx->fq_done = false;
         ctx->fq_vmid = VMID_UNKNOWN;
@@ -270,23 +276,30 @@ static int flush_submit(struct pvi_domain *pd, struct smmu_device *smmu,
     for ( i = fq->synced; i != to; i++ )
     {
         const struct pvi_fq_entry *e = &fq->e[SLOT(i)];
-        unsigned int cost = entry_is_void(pd, e) ? 0 : smmu_tlbi_range_cost(
-            smmu, ((e->last - e->start) >> PAGE_SHIFT) + 1, !e->table,
-            entry_level(e));
+        struct pvi_context *ctx = e->ctx;
+        unsigned int cost;
 
+        if ( ctx->fq_vmid == VMID_UNKNOWN )
+        {
+            ctx->fq_vmid = find_vmid(ctx, smmu);
+            used |= ctx->fq_vmid != VMID_NONE;
+        }
+        /* More than a whole VMID is no different from that. */
+        if ( ctx->fq_vmid == VMID_NONE || ctx->fq_cost > PVI_TLBI_RANGES_MAX ||
+             entry_is_void(pd, e) )
+            continue;
+        cost = smmu_tlbi_range_cost(smmu, ((e->last - e->start) >> PAGE_SHIFT)
+                                    + 1, !e->table, entry_level(e));
         /* Saturate: one entry may cost UINT_MAX without range commands. */
-        e->ctx->fq_cost += min(cost, (unsigned int)PVI_TLBI_RANGES_MAX + 1);
+        ctx->fq_cost += min(cost, (unsigned int)PVI_TLBI_RANGES_MAX + 1);
     }
-    for ( i = fq->synced; !rc && i != to; i++ )
+    for ( i = fq->synced; used && !rc && i != to; i++ )
     {
         const struct pvi_fq_entry *e = &fq->e[SLOT(i)];
         struct pvi_context *ctx = e->ctx;
 
-        if ( entry_is_void(pd, e) )
-            continue;
-        if ( ctx->fq_vmid == VMID_UNKNOWN )
-            ctx->fq_vmid = find_vmid(ctx, smmu);
-        if ( ctx->fq_vmid == VMID_NONE || ctx->fq_done )
+        if ( ctx->fq_vmid == VMID_NONE || ctx->fq_done ||
+             entry_is_void(pd, e) )
             continue;
 
         if ( ctx->fq_cost > PVI_TLBI_RANGES_MAX )

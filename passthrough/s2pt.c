@@ -426,20 +426,6 @@ s2_pte_t s2pt_lookup(struct s2pt *pt, uint64_t iova, unsigned int *level)
     return s2_is_leaf(p, *level) ? p : 0;
 }
 
-/* Is @iova in the middle of a mapping, so that a cut in front of it splits? */
-static bool inside_mapping(struct s2pt *pt, uint64_t iova)
-{
-    unsigned int level;
-    s2_pte_t p;
-
-    if ( pt->ias < 64 && (iova >> pt->ias) )
-        return false;
-
-    p = s2pt_lookup(pt, iova, &level);
-
-    return p && (!(p & S2_SW_FIRST) || (iova & ((1UL << s2_shift(level)) - 1)));
-}
-
 void s2pt_begin(struct s2pt *pt, uint64_t iova)
 {
     struct s2_walk w;
@@ -454,10 +440,43 @@ void s2pt_begin(struct s2pt *pt, uint64_t iova)
     walk_end(pt, &w);
 }
 
+/* Is @iova, where the walk is, in the middle of a mapping? */
+static bool inside_mapping(const struct s2_walk *w, uint64_t iova)
+{
+    s2_pte_t p = *w->pte;
+
+    return s2_is_leaf(p, w->level) &&
+           (!(p & S2_SW_FIRST) || (iova & ((1UL << s2_shift(w->level)) - 1)));
+}
+
 bool s2pt_splits(struct s2pt *pt, uint64_t start, uint64_t last)
 {
+    uint64_t next = last + 1;
+    struct s2_walk w;
+    bool splits;
+
     /* A range need not be aligned: its ends are then in a page's middle. */
-    return inside_mapping(pt, start) || inside_mapping(pt, last + 1);
+    walk_to(pt, &w, start, S2_LAST_LEVEL);
+    splits = inside_mapping(&w, start);
+    if ( !splits && !(next >> pt->ias) )
+    {
+        if ( w.top == S2_LAST_LEVEL && ((start ^ next) >> s2_shift(2)) )
+        {
+            /* The walk was within a table that doesn't have the other end. */
+            walk_end(pt, &w);
+            walk_to(pt, &w, next, S2_LAST_LEVEL);
+        }
+        else
+        {
+            walk_move(pt, &w, start, next);
+            while ( s2_is_table(*w.pte, w.level) )
+                walk_down(&w, next);
+        }
+        splits = inside_mapping(&w, next);
+    }
+    walk_end(pt, &w);
+
+    return splits;
 }
 
 static void cleared(struct s2_cleared *c, uint64_t first, uint64_t last,

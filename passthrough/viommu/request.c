@@ -215,7 +215,6 @@ static int start_map(struct viommu *v, const struct viommu_req_map *r)
 static int start_unmap(struct viommu *v, const struct viommu_req_unmap *r)
 {
     struct viommu_request *req = &v->req;
-    bool splits;
 
     v->pd->stats.unmap++;
 
@@ -233,12 +232,7 @@ static int start_unmap(struct viommu *v, const struct viommu_req_unmap *r)
     req->start = req->cursor = r->virt_start & PAGE_MASK;
     req->last = min(r->virt_end, (1UL << req->ctx->pt.ias) - 1);
 
-    pvi_lock(&v->pd->tlock, PVI_LOCK_TABLES);
-    splits = s2pt_splits(&req->ctx->pt, r->virt_start, req->last);
-    pvi_unlock(&v->pd->tlock, PVI_LOCK_TABLES);
-    if ( splits )
-        return VIOMMU_S_RANGE;
-
+    req->raw_start = r->virt_start;
     req->state = REQ_UNMAP;
 
     return REQ_MORE;
@@ -263,6 +257,13 @@ static int step_unmap(struct viommu *v, int *budget)
             return REQ_MORE;
 
         pvi_lock(&pd->tlock, PVI_LOCK_TABLES);
+        /* Before anything is cleared; what is mapped can't change meanwhile. */
+        if ( req->state == REQ_UNMAP && req->cursor == req->start &&
+             s2pt_splits(&req->ctx->pt, req->raw_start, req->last) )
+        {
+            pvi_unlock(&pd->tlock, PVI_LOCK_TABLES);
+            return VIOMMU_S_RANGE;
+        }
         slot = pvi_fq_open(pd, req->ctx, req->start, req->cursor,
                            PVI_FQ_RESERVE);
         if ( slot >= 0 )
@@ -561,8 +562,7 @@ static int step_map(struct viommu *v, int *budget)
             return start_undo(req, status_of(rc));
     }
 
-    /* All entries before the used index; partner: the SMMU's walk. */
-    dsb(ishst);
+    v->entered = true;
 
     return VIOMMU_S_OK;
 }
@@ -846,6 +846,15 @@ static bool do_slice(struct viommu *v, int *budget)
     if ( !pvi_fq_release(pd, budget) )
         more = true;
 
+    if ( v->entered )
+    {
+        /*
+         * All entries of this slice's MAPs before the used index.  Partner:
+         * the SMMU's walk.
+         */
+        dsb(ishst);
+        v->entered = false;
+    }
     viommu_queue_publish(v, q);
     if ( !pd->strict )
         pvi_fq_start(pd);

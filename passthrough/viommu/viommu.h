@@ -57,6 +57,7 @@ struct viommu_request {
     uint8_t type, status;
     struct pvi_context *ctx;
     uint64_t start, last, cursor;
+    uint64_t raw_start;         /* of an UNMAP, which need not be aligned */
     uint64_t phys;
     bool read, write;
     bool no_huge;               /* no 1G block at the cursor */
@@ -90,6 +91,7 @@ struct viommu {
     struct viommu_queue q[VIOMMU_NR_QUEUES];
     struct viommu_chain chain;  /* of the request in progress */
     struct viommu_request req;
+    bool entered;               /* entries that no barrier has followed yet */
 
     bool cut_off;               /* faults are not reported just now */
 };

@@ -213,13 +213,23 @@ int viommu_queue_peek(struct viommu *v, struct viommu_queue *q)
  * those of this slice are kept: a reference holds each where it is.  Pages of
  * other domains are not kept (@run is theirs): they may be taken back.
  */
+static struct viommu_page *page_slot(struct viommu *v, gfn_t gfn)
+{
+    return &v->page[gfn_x(gfn) % ARRAY_SIZE(v->page)];
+}
+
+static bool page_is(const struct viommu_page *p, gfn_t gfn, bool write)
+{
+    return p->va && gfn_eq(p->gfn, gfn) && (p->write || !write);
+}
+
 static void *page_get(struct viommu *v, gfn_t gfn, bool write,
                       struct pvi_run *run)
 {
-    struct viommu_page *p = &v->page[gfn_x(gfn) % ARRAY_SIZE(v->page)];
+    struct viommu_page *p = page_slot(v, gfn);
 
     run->nr = 0;
-    if ( p->va && gfn_eq(p->gfn, gfn) && (p->write || !write) )
+    if ( page_is(p, gfn, write) )
         return p->va;
 
     if ( pvi_gpa_get(v->pd->d, gfn, 1, write, run) )
@@ -263,8 +273,7 @@ void viommu_pages_put(struct viommu *v)
         }
 }
 
-/* Copy to or from guest memory. */
-static int guest_copy(struct viommu *v, void *buf, uint64_t gpa,
+static int copy_pages(struct viommu *v, void *buf, uint64_t gpa,
                       unsigned int len, bool to_guest)
 {
     if ( len && gpa + len - 1 < gpa )
@@ -294,6 +303,24 @@ static int guest_copy(struct viommu *v, void *buf, uint64_t gpa,
         gpa += n;
         len -= n;
     }
+
+    return 0;
+}
+
+/* Copy to or from guest memory: mostly within a page that is known. */
+static int guest_copy(struct viommu *v, void *buf, uint64_t gpa,
+                      unsigned int len, bool to_guest)
+{
+    const struct viommu_page *p = page_slot(v, gaddr_to_gfn(gpa));
+    unsigned int offset = gpa & ~PAGE_MASK;
+
+    if ( !page_is(p, gaddr_to_gfn(gpa), to_guest) || len > PAGE_SIZE - offset )
+        return copy_pages(v, buf, gpa, len, to_guest);
+
+    if ( to_guest )
+        memcpy(p->va + offset, buf, len);
+    else
+        memcpy(buf, p->va + offset, len);
 
     return 0;
 }
@@ -409,14 +436,17 @@ static bool walk_add(struct walk *w, struct viommu_chain *c,
 static bool chain_walk(struct viommu *v, const struct viommu_queue *q,
                        struct viommu_chain *c)
 {
-    struct walk w = {
-        .v = v,
-        .q = q,
-        .entries = q->num,
-        .limit = q->num,
-    };
+    struct walk w;
     unsigned int idx = c->head;
     bool writable = false;
+
+    /* Not the window: it is long, and empty as long as win_nr is 0. */
+    w.v = v;
+    w.q = q;
+    w.indirect = false;
+    w.entries = w.limit = q->num;
+    w.seen = w.win_first = w.win_nr = 0;
+    w.total = 0;
 
     for ( ; ; )
     {

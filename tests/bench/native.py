@@ -1,91 +1,109 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What requests cost on the host, natively: the driver's own files, against a
-balanced tree with a node for each mapping.
+"""make bench-native: MAP and UNMAP of 4K on the host, against a balanced tree.
 
-  native.py [ROUNDS]
+Builds bench_native (native.c), runs it for 8192 and 1,000,000 mappings, and
+prints nanoseconds, instructions (valgrind's callgrind) and bytes of memory for
+each; also in build/results/native.json.
 
-Nanoseconds: the median of ROUNDS (3000) kicks, which depends on the machine;
-compare within one run.  Instructions are counted by callgrind, and repeat.
-Also in build/results/native.json.  What is in it, and what is not: native.c.
+  native.py [--short]     short: few rounds, 8192 mappings, to see that it works
 """
 import json
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parent.parent.parent
-BENCH = TOP / "build/unit/native/bench_native"
-MAPPINGS = (8192, 1000000)
+TOP = Path(__file__).resolve().parents[2]
+BINARY = TOP / "build/unit/native/bench_native"
+OUT = TOP / "build/results/native.json"
+WHAT = ("lazy", "strict", "tree")
+ORDERS = ("row", "scattered")
 BATCHES = (1, 128)
-KINDS = ("strict", "lazy", "tree")
-COUNTED = 30        # rounds under callgrind
+# Requests of a run, and runs; the median of all.
+REQUESTS = 1 << 17
+RUNS = 5
+COUNTED = 6400
 
 
 def build():
-    subprocess.run(["make", "-s", "--no-print-directory", "-C", "tests/unit",
-                    "-f", "../bench/native.mk"], cwd=TOP, check=True)
+    subprocess.run(["make", "--no-print-directory", "-C", "tests/unit", "-f",
+                    "../bench/native.mk"], cwd=TOP, check=True)
 
 
-def run(kind, mappings, batch, rounds, under=()):
-    p = subprocess.run([*under, BENCH, str(mappings), str(batch), str(rounds),
-                        kind], check=False, text=True, stdout=subprocess.PIPE,
-                       stderr=subprocess.PIPE)
-    if p.returncode:
-        sys.exit(f"native: {BENCH.name} {kind} {mappings} {batch}: status "
-                 f"{p.returncode}\n{p.stderr[-2000:]}")
-    return json.loads(p.stdout)
+def command(key, requests):
+    """KEY: what, order, mappings, batch, and contexts if not one."""
+    what, order, mappings, batch, *contexts = key
+    return [str(BINARY), str(mappings), str(batch),
+            str(max(requests // batch, 2)), what, order, *map(str, contexts)]
 
 
-def collected(function, kind, mappings, batch, rounds):
-    """Instructions in FUNCTION, all calls of it."""
-    with tempfile.TemporaryDirectory() as d:
-        out = Path(d) / "callgrind"
-        run(kind, mappings, batch, rounds,
-            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}",
-             f"--toggle-collect={function}"])
-        return int(re.search(r"^(?:summary|totals): (\d+)", out.read_text(),
-                             re.M)[1])
+def times(requests, runs, key):
+    """One row: medians of RUNS runs, and their spread."""
+    rows = [json.loads(subprocess.run(command(key, requests), check=True,
+                                      capture_output=True, text=True).stdout)
+            for _ in range(runs)]
+    row = rows[0]
+    for name in ("map_ns", "unmap_ns"):
+        all_ = sorted(r[name] for r in rows)
+        row[name] = statistics.median(all_)
+        row[f"{name}_range"] = [all_[0], all_[-1]]
+    return row
 
 
-def instructions(kind, batch):
-    """(for a MAP, for an UNMAP) at the smaller number of mappings: what more
-    rounds cost more, so that what came before counts for nothing."""
-    n = COUNTED * batch
-    return [round((collected(f, kind, MAPPINGS[0], batch, 2 * COUNTED) -
-                   collected(f, kind, MAPPINGS[0], batch, COUNTED)) / n, 1)
-            for f in ("measured_map", "measured_unmap")]
+def instructions(requests, key):
+    """(of a MAP, of an UNMAP)."""
+    with tempfile.NamedTemporaryFile() as f:
+        requests = requests // key[3] * key[3]
+        subprocess.run(["valgrind", "--tool=callgrind", "--collect-atstart=no",
+                        "--toggle-collect=measured_map",
+                        "--toggle-collect=measured_unmap",
+                        f"--callgrind-out-file={f.name}",
+                        *command(key, requests)], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        text = subprocess.run(
+            ["callgrind_annotate", "--inclusive=yes", "--auto=no",
+             "--threshold=100", f.name], check=True, capture_output=True,
+            text=True).stdout
+    found = {m[2]: int(m[1].replace(",", "")) / requests for m in re.finditer(
+        r"^ *([\d,]+) \(.*:(measured_\w+) \[", text, re.M)}
+    return (round(found["measured_map"], 1), round(found["measured_unmap"], 1))
 
 
-def measure(rounds):
-    build()
-    rows = []
-    for kind in KINDS:
-        for batch in BATCHES:
-            insn = instructions(kind, batch)
-            for n in MAPPINGS:
-                row = run(kind, n, batch, rounds)
-                row["map_insn"], row["unmap_insn"] = insn
-                rows.append(row)
-    return rows
+def table(rows):
+    out = [f"{'':8}{'addresses':11}{'mappings':>9}{'batch':>6}"
+           f"{'MAP ns':>9}{'insn':>7}{'UNMAP ns':>10}{'insn':>7}"
+           f"{'bytes each':>12}"]
+    for r in rows:
+        out.append(f"{r['what']:8}{r['order']:11}{r['mappings']:9}"
+                   f"{r['batch']:6}{r['map_ns']:9.0f}{r['map_insn']:7.0f}"
+                   f"{r['unmap_ns']:10.0f}{r['unmap_insn']:7.0f}"
+                   f"{r['bytes']:12.1f}")
+    return out
 
 
 def main(argv):
-    rounds = int(argv[0]) if argv else 3000
-    rows = measure(rounds)
-    print("\nOne request, natively: ns (median) and instructions\n")
-    print(f"{'':8}{'mappings':>10}{'in a kick':>10}{'MAP ns':>9}{'UNMAP ns':>9}"
-          f"{'MAP insn':>10}{'UNMAP insn':>11}{'bytes each':>11}")
-    for r in rows:
-        print(f"{r['what']:8}{r['mappings']:10}{r['batch']:10}"
-              f"{r['map_ns']:9.0f}{r['unmap_ns']:9.0f}{r['map_insn']:10.0f}"
-              f"{r['unmap_insn']:11.0f}{r['bytes']:11.2f}")
-    path = TOP / "build/results/native.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
-    print(f"\nnative: {path.relative_to(TOP)}")
+    if argv not in ([], ["--short"]):
+        sys.exit(__doc__)
+    requests, runs, counted, sizes = (256, 1, 256, (8192,)) if argv else \
+        (REQUESTS, RUNS, COUNTED, (8192, 1000000))
+    build()
+    rows = []
+    for order in ORDERS:
+        for mappings in sizes:
+            for batch in BATCHES:
+                for what in WHAT:
+                    key = (what, order, mappings, batch)
+                    row = times(requests, runs, key)
+                    row["map_insn"], row["unmap_insn"] = \
+                        instructions(counted, key)
+                    rows.append(row)
+    print("\n".join(["", "A request of 4K on the host", "", *table(rows), ""]))
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    OUT.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    print(f"bench: {OUT.relative_to(TOP)}")
 
 
 if __name__ == "__main__":

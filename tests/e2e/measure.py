@@ -11,14 +11,16 @@ from bed import BedError, count_trace
 DISK = "/dev/nvme0n1"
 # Dumps of the counters until they rest; a few are enough.
 DUMPS = 100
-FIO = (f"fio --filename={DISK} --ioengine=libaio --direct=1 --thread "
-       "--output-format=json --output=/tmp/o")
+FIO = ("fio --ioengine=libaio --direct=1 --thread --output-format=json "
+       "--output=/tmp/o")
+COMMANDS = ("smmuv3_cmdq_opcode",)
 
 
 @dataclass
 class Job:
     name: str
     options: str
+    disks: str = DISK           # separated by ':'
 
 
 # Each takes about 3 seconds here.  The disk is sparse: reads are of zeros, and
@@ -46,10 +48,11 @@ def causes(counters):
                if k.startswith("flush_"))
 
 
-def fio(bed, options):
+def fio(bed, options, disks=DISK):
     """Run fio; return (status, its report).  The report is packed, so that
     no line of Xen's lands in the middle of it."""
-    status, text = bed.run(f"{FIO} --name=j {options}", check=False)
+    status, text = bed.run(f"{FIO} --filename={disks} --name=j {options}",
+                           check=False)
     packed = bed.run("gzip -c /tmp/o | base64 -w0; echo")
     try:
         report = gzip.decompress(base64.b64decode(packed)).decode()
@@ -76,15 +79,16 @@ def at_rest(bed, trace):
                    f"{last[0]}")
 
 
-def measure(bed, job, *, need_counters=True):
-    """Run JOB in a window of its own; return a row of the results."""
+def measure(bed, job, *, need_counters=True, events=COMMANDS):
+    """Run JOB in a window of its own, with EVENTS in the trace of its name;
+    return a row of the results."""
     name = f"{job.name}.trace"
     trace = bed.dir / name
-    bed.trace_on(name)
+    bed.trace_on(name, events)
     before, start = at_rest(bed, trace) if need_counters else ({}, 0)
-    status, result = fio(bed, job.options)
+    status, result = fio(bed, job.options, job.disks)
     after, end = at_rest(bed, trace) if need_counters else ({}, None)
-    bed.trace_off()
+    bed.trace_off(events)
 
     def diff(prefix, key):
         return total(after, prefix, key) - total(before, prefix, key)

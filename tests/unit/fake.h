@@ -698,4 +698,8 @@ const char *fake_log(void);     /* what was printed since fake_init() */
 bool fake_logged(const char *text);
 void fake_pool_fill(struct domain *d, unsigned long pages);
 
+#ifdef FAKE_NATIVE
+#include "../bench/native.h"
+#endif
+
 #endif /* FAKE_H */
