@@ -15,7 +15,7 @@ CROSS_COMPILE := aarch64-linux-gnu-
 # Debian's own python3: it has the bindings of libfdt.
 PYTHON := /usr/bin/python3
 # A debug Xen (assertions on); n for the build that users run.
-XEN_DEBUG := y
+XEN_DEBUG ?= y
 
 # The driver's option in Xen's Kconfig (its directory: tools/integrate.py).
 DRIVER_KCONFIG := ARM_PVIOMMU

@@ -239,6 +239,10 @@ class BadInput(unittest.TestCase):
         ("pci", 'iommu = "strict=maybe"', 'strict: "maybe".*0, 1, false'),
         ("pci", 'iommu = "pool=1K"', 'pool: "1K".*64K'),
         ("pci", 'iommu = "virtio,type=none"', "type is given twice"),
+        ("pci", 'iommu = "virtio,pool=64G"', "pool of 67108864 KiB.*free"),
+        ("pci", 'iommu = "virtio"\ndtdev = [ "/pcie@10000000", '
+                '"/pcie@10000000" ]', "/pcie@10000000 is given twice"),
+        ("pci", 'iommu = "virtio"\ndtdev = [ "" ]', "not the path of a node"),
         ("pci", 'iommu = [ "virtio" ]', "must be one string"),
         ("pci", 'iommu = "bypass=0"', "bypass=0 needs type=virtio"),
         ("pci", 'iommu = "pool=1M"', "pool needs type=virtio"),
@@ -294,7 +298,13 @@ class BadInput(unittest.TestCase):
                 ("iommu-strict Domain-0", "Usage|usage"),
                 ("iommu-strict nobody on", "invalid domain"),
                 ("iommu-info nobody", "invalid domain"),
-                ("iommu-info 0 1", "Usage|usage")):
+                ("iommu-info 0 1", "Usage|usage"),
+                ("iommu-strict 0 on more", "Usage|usage"),
+                ("iommu-info 99", '"99": no such domain'),
+                ("iommu-info 65536", "no such domain"),
+                ("iommu-strict 32752 off", "no such domain"),
+                ("iommu-strict 4294967296 off", "no such domain"),
+                ("iommu-strict '' off", '"": no such domain')):
             with self.subTest(command):
                 status, text = self.bed.run(f"xl {command} 2>&1", check=False)
                 self.assertNotEqual(status, 0)

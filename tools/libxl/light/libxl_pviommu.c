@@ -74,6 +74,45 @@ static int check_none(libxl__gc *gc, libxl_arm_iommu *iommu, uint32_t domid)
     return 0;
 }
 
+/* Before anything is made of a domain that can't be. */
+static int check_devices(libxl__gc *gc, const libxl_domain_config *d_config,
+                         uint32_t domid)
+{
+    int i, j;
+
+    for (i = 0; i < d_config->num_dtdevs; i++) {
+        const char *path = d_config->dtdevs[i].path;
+
+        if (!path || path[0] != '/') {
+            LOGD(ERROR, domid, "iommu: dtdev \"%s\": not the path of a node in "
+                 "the host's device tree", path ?: "");
+            return ERROR_INVAL;
+        }
+        for (j = 0; j < i; j++)
+            if (!strcmp(path, d_config->dtdevs[j].path)) {
+                LOGD(ERROR, domid, "iommu: dtdev %s is given twice", path);
+                return ERROR_INVAL;
+            }
+    }
+
+    return 0;
+}
+
+/* All of the pool is taken from Xen's free memory when the domain is made. */
+static int check_memory(libxl__gc *gc, const libxl_arm_iommu *iommu,
+                        uint32_t domid)
+{
+    uint64_t free_kb;
+
+    if (libxl_get_free_memory(CTX, &free_kb) || iommu->pool_memkb <= free_kb)
+        return 0;
+
+    LOGD(ERROR, domid, "iommu: pool of %"PRIu64" KiB, and Xen has %"PRIu64" KiB "
+         "of free memory", iommu->pool_memkb, free_kb);
+
+    return ERROR_NOMEM;
+}
+
 static int check_virtio(libxl__gc *gc, const libxl_domain_config *d_config,
                         libxl_arm_iommu *iommu, uint32_t domid)
 {
@@ -105,7 +144,8 @@ static int check_virtio(libxl__gc *gc, const libxl_domain_config *d_config,
         return ERROR_INVAL;
     }
 
-    return 0;
+    return check_devices(gc, d_config, domid) ?:
+           check_memory(gc, iommu, domid);
 }
 
 int libxl__pviommu_setdefault(libxl__gc *gc, libxl_domain_config *d_config,

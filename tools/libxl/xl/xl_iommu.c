@@ -284,6 +284,30 @@ static int print_json(const libxl_iommuinfo *infos, int nr_infos,
     return rc;
 }
 
+/*
+ * The domain by id or name, told if there is none.  Ids are looked at first:
+ * what doesn't fit into Xen's 16 bits would be another domain's.
+ */
+static bool find_existing(const char *name, uint32_t *domid)
+{
+    char *end;
+    unsigned long long n = strtoull(name, &end, 10);
+    libxl_dominfo info;
+    bool found = false;
+
+    if (*name && (*end || !n || (n <= UINT32_MAX && libxl_domid_valid_guest(n)))) {
+        *domid = find_domain(name);
+        libxl_dominfo_init(&info);
+        found = !libxl_domain_info(ctx, &info, *domid) &&
+                info.domid == *domid;
+        libxl_dominfo_dispose(&info);
+    }
+    if (!found)
+        fprintf(stderr, "\"%s\": no such domain\n", name);
+
+    return found;
+}
+
 /* Fill infos[] with one domain, or with all that have an IOMMU. */
 static int get_infos(const char *domain, libxl_iommuinfo **infos, int *nr)
 {
@@ -291,8 +315,10 @@ static int get_infos(const char *domain, libxl_iommuinfo **infos, int *nr)
     int i, rc, nr_domains;
 
     if (domain) {
-        uint32_t domid = find_domain(domain);
+        uint32_t domid;
 
+        if (!find_existing(domain, &domid))
+            return ERROR_DOMAIN_NOTFOUND;
         *infos = xmalloc(sizeof(**infos));
         rc = libxl_iommu_info(ctx, domid, *infos);
         if (rc == ERROR_NOTFOUND)
@@ -379,6 +405,11 @@ int main_iommu_strict(int argc, char **argv)
         /* No options */
     }
 
+    if (argc - optind > 2) {
+        help("iommu-strict");
+        return EXIT_FAILURE;
+    }
+
     if (!strcasecmp(argv[optind + 1], "on"))
         strict = true;
     else if (!strcasecmp(argv[optind + 1], "off"))
@@ -389,7 +420,8 @@ int main_iommu_strict(int argc, char **argv)
         return EXIT_FAILURE;
     }
 
-    domid = find_domain(argv[optind]);
+    if (!find_existing(argv[optind], &domid))
+        return EXIT_FAILURE;
 
     return libxl_iommu_set_strict(ctx, domid, strict) ? EXIT_FAILURE
                                                       : EXIT_SUCCESS;
