@@ -22,7 +22,8 @@ class Native(unittest.TestCase):
                     if what == "tree":
                         self.assertGreater(row["bytes"], 40)
                     else:
-                        self.assertLessEqual(row["bytes"], 10)
+                        # 8 for the entry; 18 tables of 512, and three above.
+                        self.assertLessEqual(row["bytes"], 10.5)
 
     def test_instructions_do_not_grow(self):
         """A million live mappings cost what 8192 do."""
