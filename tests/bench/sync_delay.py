@@ -110,6 +110,12 @@ def verdict(rows):
     return lines, found
 
 
+def save(result):
+    (BUILD / "results").mkdir(exist_ok=True)
+    with open(BUILD / "results/delay.json", "w", encoding="utf-8") as f:
+        json.dump(result, f, indent=1)
+
+
 def main(argv):
     delays = [int(a) for a in argv[1:]] or DELAYS
     os.environ.setdefault("XEN_IMAGE", str(BUILD / "xen-delay.img"))
@@ -120,13 +126,13 @@ def main(argv):
                 print(f"bench-delay: {NAMES[xen, guest]}, {delay} ns",
                       flush=True)
                 rows += run(xen, guest, delay)
+                # What there is, if it does not come to its end.
+                save({"rows": rows})
     except BedError as e:
         sys.exit(f"bench-delay: {e}")
     lines, found = verdict(rows)
     print("\n".join(["", *lines_of(rows), "", *lines]))
-    (BUILD / "results").mkdir(exist_ok=True)
-    with open(BUILD / "results/delay.json", "w", encoding="utf-8") as f:
-        json.dump({"rows": rows, "published": found}, f, indent=1)
+    save({"rows": rows, "published": found})
     plot.lines(BUILD / "results/delay.svg",
                "4K random read, depth 32: IOPS by how long a sync takes",
                "microseconds of a sync", "IOPS",
