@@ -278,7 +278,7 @@ void pvi_bridges_cut_off(struct pvi_domain *pd)
 
     list_for_each_entry ( b, &pd->bridges, list )
         for ( i = 0; i < b->nr_ranges; i++ )
-            /* The entries are written in any case; nothing is freed. */
+            /* Written in any case; tables go only where an SMMU answers. */
             if ( smmu_strtab_fill(b->range[i].smmu, b->range[i].sid,
                                   b->range[i].nr, NULL, b->range[i].l2[0],
                                   NULL, &syncs) )

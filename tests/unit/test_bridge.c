@@ -192,6 +192,23 @@ static void tables_given_back(void **state)
     check_counters();
 }
 
+/* Tables that are not needed any more, and no sync says so. */
+static void tables_kept(void **state)
+{
+    unsigned long before;
+
+    /* Whole buses only: nothing else is waited for before they would go. */
+    map_line(0, 0x100, 0x77, 0x100, 0xff00);
+    assert_int_equal(pvi_bridge_add(pd, &bridge), 0);
+    assert_int_equal(attach(1, ID(0x208), 0), VIOMMU_S_OK);
+    assert_int_equal(detach(1, ID(0x208)), VIOMMU_S_OK);
+    before = xenheap();
+    sw[0].mode = SW_NEVER;
+    assert_int_equal(pvi_bridge_remove(pd, &bridge), -ETIMEDOUT);
+    assert_int_equal(xenheap(), before);
+    assert_true(pd->broken);
+}
+
 /* Endpoints on so many buses at a time, and on others when some have gone. */
 static void bus_limit(void **state)
 {
@@ -429,7 +446,7 @@ const char *__asan_default_options(void) { return "detect_leaks=0"; }
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(whole_bridge), T(tables_given_back), T(bus_limit), T(masked_ids), T(unknown_ids), T(endpoint_limit),
+        T(whole_bridge), T(tables_given_back), T(bus_limit), T(tables_kept), T(masked_ids), T(unknown_ids), T(endpoint_limit),
         T(bad_maps),
         T(fault), T(cut_off), T(removed_in_a_request), T(fails_closed),
     };
